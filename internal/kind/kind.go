@@ -1,0 +1,48 @@
+// Package kind knows the built-in kinds of Kubernetes: their resource names and scopes, from a table, so that nobody
+// needs a cluster's discovery for them.
+//
+// The table (table.go) is generated from the discovery of the kube-apiserver that the kube module builds, with every
+// API enabled; a test compares the two. It may import k8s.io/apimachinery's schema package only. All functions are pure and
+// safe for concurrent use.
+package kind
+
+import "k8s.io/apimachinery/pkg/runtime/schema"
+
+// Info is what is known of a kind.
+type Info struct {
+	// Resource is the plural name in URLs.
+	Resource string
+	// Namespaced says whether objects of the kind live in namespaces.
+	Namespaced bool
+}
+
+// Lookup returns the entry of a built-in kind, and false for any other.
+func Lookup(gvk schema.GroupVersionKind) (Info, bool) {
+	info, ok := table[gvk]
+	return info, ok
+}
+
+// Scope says where objects of a kind live.
+type Scope int
+
+// The scopes.
+const (
+	// ScopeUnknown is the scope of kinds that are neither built in nor declared.
+	ScopeUnknown Scope = iota
+	// ScopeNamespaced objects live in a namespace.
+	ScopeNamespaced
+	// ScopeCluster objects do not.
+	ScopeCluster
+)
+
+// BuiltIn says whether the API group belongs to Kubernetes itself.
+func BuiltIn(group string) bool { return groups[group] }
+
+// groups are the API groups of the table.
+var groups = func() map[string]bool {
+	g := map[string]bool{}
+	for gvk := range table {
+		g[gvk.Group] = true
+	}
+	return g
+}()

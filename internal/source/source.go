@@ -1,0 +1,28 @@
+// Package source fetches the sources of modules and checks them: a place in, a verified tree of files out.
+//
+// It knows directories, single files and HTTP(S) archives; Fetcher is the contract by which Git, Helm repositories and
+// OCI registries are added. Everything that arrives is hostile until checked: sizes, counts, paths and links are
+// bounded before a byte is kept. The package may import the api module and the standard library; it knows neither
+// rendering nor runtimes.
+package source
+
+// File is one regular file of a tree.
+type File struct {
+	// Path is relative to the tree's root, slash-separated and clean.
+	Path string `json:"path"`
+	// Data is the file's content. It must not be changed.
+	Data []byte `json:"data"`
+}
+
+// Tree is the verified content of a source. It is immutable and safe for concurrent use.
+type Tree struct {
+	// Digest ("sha256:<hex>") of the content: of an archive's bytes, or of a directory's paths and contents.
+	Digest string `json:"digest"`
+	// Root is the folder within the tree that the source names, "." for the tree itself: a kustomization may refer
+	// to its siblings.
+	Root string `json:"root"`
+	// Files sorted by path.
+	Files []File `json:"files"`
+	// Trusted says that the content is the caller's own (a local path), not somebody else's (a download).
+	Trusted bool `json:"trusted"`
+}
