@@ -1,0 +1,87 @@
+// Package cluster is the contract of a client for one runtime: what internal/remote provides and internal/apply uses,
+// so that the two need not know each other.
+//
+// It may import internal/kind and k8s.io/apimachinery. It holds types, an interface and the meaning of errors, no
+// behaviour of its own.
+package cluster
+
+import (
+	"context"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
+)
+
+// Resource is a kind together with its place in URLs.
+type Resource struct {
+	schema.GroupVersionResource
+	Kind       string
+	Namespaced bool
+}
+
+// GVK is the resource's group, version and kind.
+func (r Resource) GVK() schema.GroupVersionKind {
+	return schema.GroupVersionKind{Group: r.Group, Version: r.Version, Kind: r.Kind}
+}
+
+// ListOptions narrow a list.
+type ListOptions struct {
+	// Namespace to list; empty lists all.
+	Namespace string
+	// LabelSelector and FieldSelector as in the Kubernetes API.
+	LabelSelector, FieldSelector string
+	// Limit is the page size. Default: 500.
+	Limit int64
+	// MaxItems is a bound on the whole list, beyond which it is an error. Default: 100,000.
+	MaxItems int
+}
+
+// ApplyOptions of a server-side apply.
+type ApplyOptions struct {
+	// Manager is the field manager. Needed.
+	Manager string
+	// Force takes conflicting fields from other managers.
+	Force bool
+	// DryRun changes nothing and answers what would be.
+	DryRun bool
+}
+
+// PatchOptions of other patches.
+type PatchOptions struct {
+	Manager string
+	DryRun  bool
+}
+
+// DeleteOptions of a deletion.
+type DeleteOptions struct {
+	// UID is a precondition: another object of the same name is not deleted. Empty: none.
+	UID types.UID
+	// Propagation to dependents; empty is the server's default.
+	Propagation metav1.DeletionPropagation
+	DryRun      bool
+}
+
+// Client talks to one runtime. Every call has a deadline, is limited and counted; transient failures are retried
+// within bounds. It is safe for concurrent use.
+//
+// An `into` of type *metav1.PartialObjectMetadata, or nil, asks the server for metadata only.
+type Client interface {
+	// Resource maps a kind; unknown kinds give a *NoKindError.
+	Resource(ctx context.Context, gvk schema.GroupVersionKind) (Resource, error)
+	// ResourceFor maps a kind whose version is not known to the server's preferred version.
+	ResourceFor(ctx context.Context, gk schema.GroupKind) (Resource, error)
+	// Declare makes kinds known that definitions of a module declare.
+	Declare(kinds ...Resource)
+	// Serves asks the server whether a resource answers now. One request.
+	Serves(ctx context.Context, r Resource) (bool, error)
+
+	Get(ctx context.Context, r Resource, namespace, name string, into any) error
+	ListMeta(ctx context.Context, r Resource, o ListOptions) ([]metav1.PartialObjectMetadata, error)
+	List(ctx context.Context, r Resource, o ListOptions) ([]unstructured.Unstructured, error)
+	Create(ctx context.Context, r Resource, namespace string, body []byte, into any) error
+	Apply(ctx context.Context, r Resource, namespace, name string, body []byte, o ApplyOptions, into any) error
+	Patch(ctx context.Context, r Resource, namespace, name string, pt types.PatchType, body []byte, o PatchOptions, into any) error
+	Delete(ctx context.Context, r Resource, namespace, name string, o DeleteOptions) error
+}
