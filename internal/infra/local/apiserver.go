@@ -1,0 +1,68 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+)
+
+// startAPIServer starts kube-apiserver and waits until it is ready, on another port when somebody took the one that was
+// free a moment ago.
+func (s *Server) startAPIServer(ctx context.Context) error {
+	for range startAttempts - 1 {
+		err := s.tryAPIServer(ctx)
+		if !errors.Is(err, errPortTaken) || s.options.Port != 0 {
+			return err
+		}
+	}
+	return s.tryAPIServer(ctx)
+}
+
+func (s *Server) tryAPIServer(ctx context.Context) (err error) {
+	if s.port, err = choosePort(s.options.Port); err != nil {
+		return err
+	}
+	s.apiserver, err = startProcess(command{
+		assets: s.options.Assets, name: binAPIServer, args: s.apiserverArgs(),
+		dir: s.folder.path, workDir: s.etcd.Dir(),
+	})
+	if err != nil {
+		return err
+	}
+	err = awaitOK(ctx, s.Config(), s.Config().Host+"/readyz", s.apiserver, s.etcd.process)
+	return portConflict(err, s.port, s.apiserver)
+}
+
+// apiserverArgs are the arguments of kube-apiserver; the last of a name wins.
+func (s *Server) apiserverArgs() []string {
+	args := []string{
+		"--etcd-servers=unix://" + socket, "--etcd-prefix=" + s.options.Prefix,
+		"--bind-address=127.0.0.1", fmt.Sprintf("--secure-port=%d", s.port),
+		"--advertise-address=127.0.0.1", "--endpoint-reconciler-type=none", // no pod will ever call it, and a laptop may have no route
+		"--tls-cert-file=" + s.pki.path(fileServing), "--tls-private-key-file=" + s.pki.path(fileServingKey),
+		"--client-ca-file=" + s.pki.path(fileCA), "--token-auth-file=" + s.pki.path(fileTokens),
+		"--service-account-key-file=" + s.pki.path(fileAccountKey),
+		"--service-account-signing-key-file=" + s.pki.path(fileAccountKey),
+		"--service-account-issuer=https://kubernetes.default.svc",
+		"--authorization-mode=RBAC", "--allow-privileged=true",
+		"--service-cluster-ip-range=10.0.0.0/16",
+	}
+	if !s.options.serviceAccounts() {
+		args = append(args, "--disable-admission-plugins=ServiceAccount")
+	}
+	return slices.Concat(args, s.options.APIServerArgs)
+}
+
+// startControllers starts kube-controller-manager, if there is anything for it to run, and waits until it is healthy.
+func (s *Server) startControllers(ctx context.Context) error {
+	if len(s.options.Controllers) == 0 {
+		return nil
+	}
+	for range startAttempts - 1 {
+		if err := s.tryControllers(ctx); !errors.Is(err, errPortTaken) {
+			return err
+		}
+	}
+	return s.tryControllers(ctx)
+}

@@ -1,0 +1,81 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+)
+
+// ErrInUse says that another running process serves from the same state folder.
+var ErrInUse = errors.New("the state folder is in use")
+
+// folder is a state folder, locked against other users for as long as it is open. The lock is the kernel's, so it ends
+// with this process, and children do not inherit it.
+type folder struct {
+	path      string
+	temporary bool
+	lock      *os.File
+}
+
+// openFolder makes and locks the folder, a temporary one if path is empty.
+func openFolder(path string) (*folder, error) {
+	f := &folder{path: path, temporary: path == ""}
+	var err error
+	if f.temporary {
+		f.path, err = os.MkdirTemp("", "mothership-local-")
+	} else if f.path, err = filepath.Abs(path); err == nil {
+		err = os.MkdirAll(f.path, 0o700)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("making the state folder: %w", err)
+	}
+	if f.lock, err = os.OpenFile(filepath.Join(f.path, "lock"), os.O_CREATE|os.O_RDWR, 0o600); err != nil {
+		return nil, fmt.Errorf("locking the state folder: %w", err)
+	}
+	if err := syscall.Flock(int(f.lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB); err != nil {
+		f.lock.Close()
+		return nil, fmt.Errorf("locking %s: %w by another process", f.path, ErrInUse)
+	}
+	return f, nil
+}
+
+// close unlocks the folder, and removes it if it is temporary.
+func (f *folder) close() error {
+	err := f.lock.Close()
+	if f.temporary {
+		err = errors.Join(err, os.RemoveAll(f.path))
+	}
+	return err
+}
+
+// writePID records a child for reap.
+func writePID(file string, pid int) error {
+	return os.WriteFile(file, fmt.Appendf(nil, "%d %s\n", pid, identity(pid)), 0o600)
+}
+
+// reap kills what the pid file names, if it is still that process: the leftover of a parent that was killed where the
+// kernel did not kill its children too. The caller holds the folder's lock, so the process cannot be somebody's.
+func reap(file, name string) error {
+	data, err := os.ReadFile(file)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("reading the pid of %s: %w", name, err)
+	}
+	var pid int
+	pidText, who, _ := strings.Cut(strings.TrimSpace(string(data)), " ")
+	if _, err := fmt.Sscanf(pidText, "%d", &pid); err != nil || pid <= 1 || who == "" {
+		return os.Remove(file) // torn by a crash
+	}
+	if identity(pid) == who {
+		if err := killAndWait(pid, who); err != nil {
+			return err
+		}
+	}
+	return os.Remove(file)
+}

@@ -1,0 +1,71 @@
+package local
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Options say what Start starts. The zero value is an API server alone, with a temporary state folder.
+type Options struct {
+	// Assets is the folder of the Kubernetes executables; Assets() if empty.
+	Assets string
+	// Dir is the state folder: data, keys, logs and pid files, readable by its owner only. It is made if missing, may be
+	// used again after Close, and by one Server at a time. Empty: a temporary one, removed by Close.
+	Dir string
+	// Port of the API server on 127.0.0.1; a free one if zero.
+	Port int
+	// Controllers of kube-controller-manager, as in DefaultControllers and WorkloadControllers. Without any, it is not
+	// started, and nothing deletes the content of namespaces or follows owner references.
+	Controllers []string
+	// APIServerArgs are further arguments of kube-apiserver; they win over ours.
+	APIServerArgs []string
+	// Etcd is shared with other servers and closed by its owner, after them. Nil: one of its own.
+	Etcd *Etcd
+	// Prefix of all keys in etcd, as in "/eu-1"; required with a shared Etcd, "/registry" otherwise.
+	Prefix string
+}
+
+// DefaultControllers make namespaces deletable and follow owner references: what every cluster does.
+var DefaultControllers = []string{"namespace-controller", "garbage-collector-controller"}
+
+// WorkloadControllers are the default ones and those that turn workloads into pods, services into endpoints and
+// namespaces into service accounts. The node-lifecycle controller is not among them: nodes are simulated.
+var WorkloadControllers = append(slices.Clone(DefaultControllers),
+	"deployment-controller", "replicaset-controller", "statefulset-controller", "daemonset-controller",
+	"job-controller", "cronjob-controller", "replicationcontroller-controller", "ttl-after-finished-controller",
+	"endpointslice-controller", "endpoints-controller", "endpointslice-mirroring-controller",
+	"disruption-controller", "horizontal-pod-autoscaler-controller", "resourcequota-controller",
+	"serviceaccount-controller", "serviceaccount-token-controller", "root-ca-certificate-publisher-controller",
+	"clusterrole-aggregation-controller", "persistentvolumeclaim-protection-controller", "persistentvolume-protection-controller",
+)
+
+// validate completes the options.
+func (o *Options) validate() error {
+	if o.Assets == "" {
+		dir, err := Assets()
+		if err != nil {
+			return err
+		}
+		o.Assets = dir
+	} else if err := checkAssets(o.Assets); err != nil {
+		return err
+	}
+	if o.Etcd != nil && o.Prefix == "" {
+		return errors.New("a shared etcd needs a key prefix: set Options.Prefix")
+	}
+	if o.Prefix == "" {
+		o.Prefix = "/registry"
+	}
+	if !strings.HasPrefix(o.Prefix, "/") {
+		return fmt.Errorf("key prefix %q: it must begin with a slash", o.Prefix)
+	}
+	return nil
+}
+
+// serviceAccounts says whether namespaces get their default service account, without which the admission of pods that
+// need one would refuse them all.
+func (o *Options) serviceAccounts() bool {
+	return slices.Contains(o.Controllers, "serviceaccount-controller") || slices.Contains(o.Controllers, "*")
+}

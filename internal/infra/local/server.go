@@ -1,0 +1,211 @@
+package local
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// startTimeout bounds a start where the caller's context does not: a loaded machine takes ten times as long.
+	startTimeout = 2 * time.Minute
+	// startAttempts bounds how often another port is tried when somebody else took the one that was free.
+	startAttempts = 3
+	// pollInterval is how often a starting server is asked whether it is ready.
+	pollInterval = 15 * time.Millisecond
+)
+
+// Server is a running API server with its etcd and controllers. It is safe for concurrent use.
+type Server struct {
+	options Options
+	folder  *folder
+	etcd    *Etcd // ours, or shared
+	pki     *pki
+	port    int
+
+	apiserver, controllers *process // controllers is nil where none are asked for
+
+	done    chan struct{}
+	err     error // why it ended by itself; read after done
+	closing chan struct{}
+	close   func() error
+}
+
+// Start starts the processes and returns when the API server says that it is ready, and the controller manager that it
+// is healthy. The context bounds the start only. When a child ends before, the error is an ExitError that quotes its
+// log; everything that was started is stopped then.
+func Start(ctx context.Context, o Options) (*Server, error) {
+	if err := o.validate(); err != nil {
+		return nil, fmt.Errorf("starting a local API server: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, startTimeout)
+	defer cancel()
+	s := &Server{options: o, etcd: o.Etcd, done: make(chan struct{}), closing: make(chan struct{})}
+	s.close = sync.OnceValue(s.stop)
+	if err := s.start(ctx); err != nil {
+		close(s.done)
+		return nil, errors.Join(fmt.Errorf("starting a local API server: %w", err), s.Close())
+	}
+	go s.watch()
+	return s, nil
+}
+
+// start starts everything in the order that is fastest: etcd comes up while the keys are made and the API server loads.
+func (s *Server) start(ctx context.Context) (err error) {
+	if s.folder, err = openFolder(s.options.Dir); err != nil {
+		return err
+	}
+	if s.etcd == nil {
+		if s.etcd, err = s.startOwnEtcd(); err != nil {
+			return err
+		}
+	}
+	if s.pki, err = openPKI(filepath.Join(s.folder.path, "pki")); err != nil {
+		return err
+	}
+	if err := s.startAPIServer(ctx); err != nil {
+		return err
+	}
+	return s.startControllers(ctx)
+}
+
+// startOwnEtcd starts an etcd in a folder within ours.
+func (s *Server) startOwnEtcd() (*Etcd, error) {
+	f, err := openFolder(filepath.Join(s.folder.path, "etcd"))
+	if err != nil {
+		return nil, err
+	}
+	f.temporary = s.folder.temporary
+	e, err := startEtcd(s.options.Assets, f)
+	if err != nil {
+		return nil, errors.Join(err, f.close())
+	}
+	return e, nil
+}
+
+// watch records the first child that ends by itself.
+func (s *Server) watch() {
+	defer close(s.done)
+	var controllers <-chan struct{} // nil never receives
+	if s.controllers != nil {
+		controllers = s.controllers.done
+	}
+	ended := s.apiserver
+	select {
+	case <-s.closing:
+		return
+	case <-s.etcd.process.done:
+		ended = s.etcd.process
+	case <-s.apiserver.done:
+	case <-controllers:
+		ended = s.controllers
+	}
+	select {
+	case <-s.closing: // both happened: it was us
+	default:
+		s.err = ended.exitError()
+	}
+}
+
+// Done is closed when the server no longer serves: after Close, or when a child ended by itself, which Err tells.
+func (s *Server) Done() <-chan struct{} { return s.done }
+
+// Err returns nil while the server runs and after Close, and an ExitError after a child ended by itself.
+func (s *Server) Err() error {
+	select {
+	case <-s.done:
+		return s.err
+	default:
+		return nil
+	}
+}
+
+// Dir returns the state folder, in which the logs are (<name>.log).
+func (s *Server) Dir() string { return s.folder.path }
+
+// Close stops the controllers and the API server, then etcd if it is the server's own, waits until they are gone and
+// removes a temporary state folder. A child that does not end within 15 s is killed. It may be called again and
+// concurrently, and returns the same error then.
+func (s *Server) Close() error { return s.close() }
+
+func (s *Server) stop() error {
+	close(s.closing)
+	errs := s.stopProcesses()
+	if s.options.Etcd == nil && s.etcd != nil {
+		errs = append(errs, s.etcd.Close())
+	}
+	if s.folder != nil {
+		errs = append(errs, s.folder.close())
+	}
+	<-s.done
+	return errors.Join(errs...)
+}
+
+// stopProcesses stops the controller manager and the API server at once.
+func (s *Server) stopProcesses() []error {
+	sig := syscall.SIGTERM
+	if s.folder != nil && s.folder.temporary && s.options.Etcd == nil {
+		sig = syscall.SIGKILL // nothing of it will be read again
+	}
+	errs := make([]error, 2)
+	var wg sync.WaitGroup
+	for i, p := range []*process{s.controllers, s.apiserver} {
+		wg.Go(func() { errs[i] = p.stop(sig) })
+	}
+	wg.Wait()
+	return errs
+}
+
+// awaitOK polls a health endpoint until it answers 200. It gives up when the context or one of the processes ends.
+func awaitOK(ctx context.Context, config *rest.Config, url string, needed ...*process) error {
+	client, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	client.Timeout = 5 * time.Second
+	tick := time.NewTicker(pollInterval)
+	defer tick.Stop()
+	last := errors.New("not asked yet")
+	for {
+		for _, p := range needed {
+			select {
+			case <-p.done:
+				return p.exitError()
+			default:
+			}
+		}
+		if last = askOK(ctx, client, url); last == nil {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w; the last answer was: %w", needed[0].name, context.Cause(ctx), last)
+		case <-tick.C:
+		}
+	}
+}
+
+// askOK asks a health endpoint once.
+func askOK(ctx context.Context, client *http.Client, url string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return err
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return err
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return fmt.Errorf("status %s", resp.Status)
+	}
+	return nil
+}
