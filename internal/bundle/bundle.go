@@ -50,6 +50,9 @@ type Object struct {
 	Version string
 	// Scope of the kind. With ScopeUnknown the runtime decides, and Namespace is what the source says, or empty.
 	Scope kind.Scope
+	// DefaultNamespace is the module's: it holds where the runtime says that the kind is namespaced and the source
+	// names no namespace.
+	DefaultNamespace string
 	// Stage in which the object is applied.
 	Stage Stage
 	// Digest ("sha256:<hex>") of the bytes without the digest annotation, which carries it.

@@ -205,7 +205,7 @@ var serverFields = []string{"creationTimestamp", "deletionTimestamp", "generatio
 func newObject(m Manifest, o Options, scopes *scopes) (*Object, error) {
 	ref := refOf(m.Object)
 	gv, _ := schema.ParseGroupVersion(m.Object["apiVersion"].(string))
-	obj := &Object{Ref: ref, Version: gv.Version, Once: m.Once, Origin: m.Origin, Stage: StageOf(ref.GroupKind())}
+	obj := &Object{Ref: ref, Version: gv.Version, DefaultNamespace: o.Namespace, Once: m.Once, Origin: m.Origin, Stage: StageOf(ref.GroupKind())}
 	obj.Scope = scopes.of(obj.GVK())
 	obj.Member = ref.GroupKind() != (schema.GroupKind{Kind: "Namespace"})
 

@@ -1,0 +1,114 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/cluster"
+)
+
+// Prune deletes the members that the bundle no longer has. Call it only after Apply has succeeded with the same plan. An
+// object is deleted by its UID, in reverse order of stages; a definition of which there are instances is kept.
+func (s *Set) Prune(ctx context.Context, p *Plan) error {
+	todo := p.Prune
+	for len(todo) > 0 {
+		n := 0
+		for n < len(todo) && stageOf(todo[n]) == stageOf(todo[0]) {
+			n++
+		}
+		if err := s.pruneStage(ctx, todo[:n]); err != nil {
+			return err
+		}
+		todo = todo[n:]
+	}
+	return nil
+}
+
+func (s *Set) pruneStage(ctx context.Context, extras []*Extra) error {
+	errs := make([]error, len(extras))
+	var g errgroup.Group
+	g.SetLimit(s.a.o.Parallel)
+	for i, e := range extras {
+		g.Go(func() error {
+			if err := s.pruneOne(ctx, e); err != nil {
+				errs[i] = &ObjectError{Object: e.Ref, Err: err}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
+}
+
+func (s *Set) pruneOne(ctx context.Context, e *Extra) error {
+	if e.Action == ActionPrune && e.Ref.GroupKind() == crds.GVK().GroupKind() {
+		if err := s.protectInstances(ctx, e); err != nil {
+			return err
+		}
+	}
+	if e.Action != ActionKeep && e.live.DeletionTimestamp == nil {
+		if err := s.delete(ctx, e); err != nil {
+			return err
+		}
+	}
+	s.a.o.Progress(Event{Object: e.Ref, Action: e.Action, Message: e.Reason})
+	return nil
+}
+
+// delete removes one object by its UID. One that is gone, or that is another object by now, is fine.
+func (s *Set) delete(ctx context.Context, e *Extra) error {
+	err := s.t.Client.Delete(ctx, e.Resource, e.Ref.Namespace, e.Ref.Name,
+		cluster.DeleteOptions{UID: e.live.UID, Propagation: metav1.DeletePropagationBackground})
+	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// protectInstances keeps a definition of which there are instances: deleting it would delete them.
+func (s *Set) protectInstances(ctx context.Context, e *Extra) error {
+	instances, err := s.instances(ctx, e.Ref.Name, 1)
+	if err != nil {
+		return err
+	}
+	if len(instances) > 0 {
+		e.Action = ActionKeep
+		e.Reason = "there are instances, such as " + instances[0].String() + ": delete them first"
+	}
+	return nil
+}
+
+// Finish writes the exact parent, with the digests of what has been applied to the end. It writes nothing where nothing
+// changed. Call it only after Prune.
+func (s *Set) Finish(ctx context.Context, p *Plan, inputDigest string) error {
+	next := s.parent
+	next.kinds, next.namespaces = used(p)
+	for _, e := range p.Prune {
+		if e.Action == ActionKeep {
+			next.kinds = union(next.kinds, []schema.GroupKind{e.Ref.GroupKind()})
+			if e.Ref.Namespace != "" && e.Ref.Namespace != v1beta2.SystemNamespace {
+				next.namespaces = union(next.namespaces, []string{e.Ref.Namespace})
+			}
+		}
+	}
+	next.input, next.bundle = inputDigest, p.bundle.Digest
+	if s.parent.same(next) && maps.EqualFunc(s.storedLearnt, next.learnt, slices.Equal[[]string]) {
+		return nil
+	}
+	if err := s.writeParent(ctx, next); err != nil {
+		return err
+	}
+	return nil
+}
+
+func (p parent) same(q parent) bool {
+	return p.found == q.found && p.input == q.input && p.bundle == q.bundle &&
+		slices.Equal(union(nil, p.kinds), q.kinds) && slices.Equal(union(nil, p.namespaces), q.namespaces)
+}

@@ -1,0 +1,112 @@
+package apply
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
+	"github.com/kyma-project/mothership/internal/bundle"
+	"github.com/kyma-project/mothership/internal/cluster"
+)
+
+// hintFor says what a person can do about an error of the server, or is empty.
+func hintFor(err error, step *Step) string {
+	switch {
+	case errors.Is(err, cluster.ErrForbidden):
+		return "give the identity in the kubeconfig the right to do this, or ask the admission policy's owner"
+	case errors.Is(err, cluster.ErrInvalid) && step.live != nil:
+		return "where the field cannot be changed in place, delete the object and install again: it is made anew"
+	case errors.Is(err, cluster.ErrNotFound) && step.Ref.Namespace != "":
+		return "ship the namespace with the module, or create it"
+	}
+	return ""
+}
+
+// isNamespaceMissing says whether a 404 is about the namespace, not about the object.
+func isNamespaceMissing(err error, namespace string) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) {
+		return false
+	}
+	d := status.Status().Details
+	return d != nil && d.Kind == "namespaces" && d.Name == namespace
+}
+
+// crdStatus is what is read of a CustomResourceDefinition that is not served.
+type crdStatus struct {
+	Spec struct {
+		Group string `json:"group"`
+		Names struct {
+			Kind   string `json:"kind"`
+			Plural string `json:"plural"`
+		} `json:"names"`
+		Scope    string `json:"scope"`
+		Versions []struct {
+			Name   string `json:"name"`
+			Served bool   `json:"served"`
+		} `json:"versions"`
+	} `json:"spec"`
+	Status struct {
+		Conditions []struct {
+			Type, Status, Reason, Message string
+		} `json:"conditions"`
+	} `json:"status"`
+}
+
+// whyNotServed is the error of a definition that did not come into service in time.
+func (s *Set) whyNotServed(ctx context.Context, d bundle.Definition) error {
+	var crd crdStatus
+	if err := s.t.Client.Get(ctx, crds, "", d.CRD, &crd); err != nil {
+		return fmt.Errorf("waiting until %s is served: %w", d.GroupVersionKind, err)
+	}
+	var reasons []string
+	for _, c := range crd.Status.Conditions {
+		if c.Status != "True" && c.Type != "Terminating" {
+			reasons = append(reasons, fmt.Sprintf("%s is %s (%s)", c.Type, c.Status, c.Message))
+		}
+	}
+	if len(reasons) == 0 {
+		reasons = []string{"the server gives no reason"}
+	}
+	return fmt.Errorf("waiting until %s is served: %s: %w", d.GroupVersionKind, strings.Join(reasons, "; "), cluster.ErrTimeout)
+}
+
+// instances are objects of the kind that a definition defines, at most limit. Those being deleted count.
+func (s *Set) instances(ctx context.Context, crdName string, limit int) ([]bundle.Ref, error) {
+	var raw json.RawMessage
+	err := s.t.Client.Get(ctx, crds, "", crdName, &raw)
+	if errors.Is(err, cluster.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var crd crdStatus
+	if err := decodeInto(raw, &crd); err != nil {
+		return nil, err
+	}
+	for _, v := range crd.Spec.Versions {
+		if !v.Served {
+			continue
+		}
+		r := resourceOf(bundle.Definition{Resource: crd.Spec.Names.Plural, Namespaced: crd.Spec.Scope == "Namespaced"})
+		r.Group, r.Version, r.Kind = crd.Spec.Group, v.Name, crd.Spec.Names.Kind
+		items, err := s.t.Client.ListMeta(ctx, r, cluster.ListOptions{})
+		if errors.Is(err, cluster.ErrNotFound) {
+			return nil, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("listing instances of %s: %w", crdName, err)
+		}
+		var out []bundle.Ref
+		for i := range items[:min(limit, len(items))] {
+			out = append(out, refOf(r, &items[i]))
+		}
+		return out, nil
+	}
+	return nil, nil
+}

@@ -1,0 +1,359 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"sync"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/bundle"
+	"github.com/kyma-project/mothership/internal/cluster"
+	"github.com/kyma-project/mothership/internal/kind"
+)
+
+// ObserveOptions of Observe.
+type ObserveOptions struct {
+	// Yield are fields that the module never fights for.
+	Yield []v1beta2.YieldRule
+	// Adopt takes over objects that exist and belong to something else.
+	Adopt bool
+	// Status asks for whole objects of the kinds that have a status, so that Ready needs no request of its own
+	// where nothing changes.
+	Status bool
+}
+
+// Observe lists the set's members, compares them with a bundle, and decides what is to be done. One list per kind in
+// use; objects that are not among the members are looked up one by one, unless they cannot exist.
+func (s *Set) Observe(ctx context.Context, b *bundle.Bundle, o ObserveOptions) (*Plan, error) {
+	p := &Plan{bundle: b, opts: o, rules: yieldRules{rules: o.Yield}, full: map[bundle.Ref]*unstructured.Unstructured{}}
+	if err := s.declare(p); err != nil {
+		return nil, err
+	}
+	if err := s.resolve(ctx, p); err != nil {
+		return nil, err
+	}
+	members, err := s.members(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	for _, step := range p.Steps {
+		live, ok := members[step.Ref]
+		if !ok {
+			step.unknown = true
+			continue
+		}
+		delete(members, step.Ref)
+		if err := s.compare(p, step, live); err != nil {
+			return nil, err
+		}
+	}
+	p.Prune = s.extras(p, members)
+	return p, s.probe(ctx, p)
+}
+
+// declare makes the kinds known that the bundle defines itself.
+func (s *Set) declare(p *Plan) error {
+	definitions, err := p.bundle.Definitions()
+	if err != nil {
+		return err
+	}
+	p.definitions = map[string][]bundle.Definition{}
+	for _, d := range definitions {
+		p.definitions[d.CRD] = append(p.definitions[d.CRD], d)
+		s.t.Client.Declare(resourceOf(d))
+	}
+	return nil
+}
+
+func resourceOf(d bundle.Definition) cluster.Resource {
+	return cluster.Resource{
+		GroupVersionResource: schema.GroupVersionResource{Group: d.Group, Version: d.Version, Resource: d.Resource},
+		Kind:                 d.Kind, Namespaced: d.Namespaced,
+	}
+}
+
+// resolve finds the place of each object. A kind that the server does not know is an error at each of its objects.
+func (s *Set) resolve(ctx context.Context, p *Plan) error {
+	known := map[schema.GroupVersionKind]cluster.Resource{}
+	var errs []error
+	for _, o := range p.bundle.Objects {
+		r, ok := known[o.GVK()]
+		if !ok {
+			var err error
+			if r, err = s.t.Client.Resource(ctx, o.GVK()); err != nil {
+				if noKind := (*cluster.NoKindError)(nil); !errors.As(err, &noKind) {
+					return fmt.Errorf("mapping %s: %w", o.GVK().Kind, err)
+				}
+				errs = append(errs, &ObjectError{Object: o.Ref, Err: err})
+				continue
+			}
+			known[o.GVK()] = r
+		}
+		p.Steps = append(p.Steps, &Step{Object: o, Resource: r, Ref: refIn(o, r)})
+	}
+	return errors.Join(errs...)
+}
+
+// refIn is the identity of an object in a runtime, where the scope of its kind is known for sure.
+func refIn(o *bundle.Object, r cluster.Resource) bundle.Ref {
+	ref := o.Ref
+	switch {
+	case !r.Namespaced:
+		ref.Namespace = ""
+	case o.Scope == kind.ScopeUnknown && ref.Namespace == "":
+		ref.Namespace = o.DefaultNamespace
+	}
+	return ref
+}
+
+// members are the set's objects in the runtime, by identity. A set without a parent has none that are known.
+func (s *Set) members(ctx context.Context, p *Plan) (map[bundle.Ref]metav1.PartialObjectMetadata, error) {
+	out := map[bundle.Ref]metav1.PartialObjectMetadata{}
+	if !s.parent.found {
+		return out, nil
+	}
+	resources, err := s.kindsInUse(ctx, p)
+	if err != nil {
+		return nil, err
+	}
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(s.a.o.Parallel)
+	for _, r := range resources {
+		g.Go(func() error {
+			items, full, err := s.list(ctx, r, p.opts.Status && hasStatus(r))
+			if err != nil {
+				return err
+			}
+			mu.Lock()
+			defer mu.Unlock()
+			for i := range items {
+				ref := refOf(r, &items[i])
+				out[ref] = items[i]
+				if full != nil {
+					p.full[ref] = &full[i]
+				}
+			}
+			return nil
+		})
+	}
+	return out, g.Wait()
+}
+
+// kindsInUse are the kinds of the bundle's members and of the parent.
+func (s *Set) kindsInUse(ctx context.Context, p *Plan) ([]cluster.Resource, error) {
+	seen := map[schema.GroupKind]bool{}
+	var out []cluster.Resource
+	for _, step := range p.Steps {
+		if gk := step.Resource.GVK().GroupKind(); step.Object.Member && !seen[gk] {
+			seen[gk] = true
+			out = append(out, step.Resource)
+		}
+	}
+	for _, gk := range s.parent.kinds {
+		if seen[gk] {
+			continue
+		}
+		seen[gk] = true
+		r, err := s.t.Client.ResourceFor(ctx, gk)
+		if noKind := (*cluster.NoKindError)(nil); errors.As(err, &noKind) {
+			continue // the kind is gone, and its objects with it
+		}
+		if err != nil {
+			return nil, fmt.Errorf("mapping %s: %w", gk, err)
+		}
+		out = append(out, r)
+		p.extraKinds = append(p.extraKinds, r)
+	}
+	return out, nil
+}
+
+// list is the set's members of one kind; whole objects too where those are asked for. A kind that is not served (yet)
+// has none.
+func (s *Set) list(ctx context.Context, r cluster.Resource, whole bool) ([]metav1.PartialObjectMetadata, []unstructured.Unstructured, error) {
+	o := cluster.ListOptions{LabelSelector: v1beta2.ApplySetPartOfLabel + "=" + s.setID}
+	var items []metav1.PartialObjectMetadata
+	var full []unstructured.Unstructured
+	var err error
+	if whole {
+		full, err = s.t.Client.List(ctx, r, o)
+	} else {
+		items, err = s.t.Client.ListMeta(ctx, r, o)
+	}
+	if errors.Is(err, cluster.ErrNotFound) {
+		return nil, nil, nil
+	}
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing %s of module %s: %w", r.Resource, s.id, err)
+	}
+	if whole {
+		items, err = metadataOf(full)
+	}
+	return items, full, err
+}
+
+func metadataOf(objects []unstructured.Unstructured) ([]metav1.PartialObjectMetadata, error) {
+	out := make([]metav1.PartialObjectMetadata, len(objects))
+	for i := range objects {
+		raw, err := encode(map[string]any{"metadata": objects[i].Object["metadata"]})
+		if err != nil {
+			return nil, err
+		}
+		if err := decodeInto(raw, &out[i]); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
+func refOf(r cluster.Resource, meta *metav1.PartialObjectMetadata) bundle.Ref {
+	return bundle.Ref{Group: r.Group, Kind: r.Kind, Namespace: meta.Namespace, Name: meta.Name}
+}
+
+// compare decides what is to be done with an object that is a member of the set.
+func (s *Set) compare(p *Plan, step *Step, live metav1.PartialObjectMetadata) error {
+	step.live = &live
+	step.Action = ActionNone
+	if step.Object.Once {
+		return nil
+	}
+	if live.DeletionTimestamp != nil {
+		step.Action, step.Reason = ActionRepair, "is being deleted"
+		return nil
+	}
+	entry := ownEntry(&live)
+	if entry == nil {
+		step.Action, step.Reason = ActionRepair, "has lost all fields that were applied"
+		return nil
+	}
+	missing, err := s.a.memo.uncovered(step.Object, entry)
+	if err != nil {
+		return fmt.Errorf("comparing %s: %w", step.Ref, err)
+	}
+	s.sortMissing(p, step, missing)
+	changed := live.Annotations[v1beta2.DigestAnnotation] != step.Object.Digest
+	switch {
+	case len(step.Drift) > 0 && s.parent.bundle == p.bundle.Digest:
+		step.Action = ActionRepair
+	case changed && !onlyMissing(step.Drift, digestPath):
+		step.Action = ActionUpdate
+	case len(step.Drift) > 0:
+		step.Action = ActionRepair
+	case changed:
+		step.Action = ActionUpdate
+	}
+	return nil
+}
+
+// digestPath is where the digest annotation is.
+const digestPath = ".metadata.annotations[" + v1beta2.DigestAnnotation + "]"
+
+func onlyMissing(drift []Drift, path string) bool {
+	return len(drift) == 1 && drift[0].Path == path
+}
+
+// sortMissing tells fields that were taken from us from those that are not ours to fight for.
+func (s *Set) sortMissing(p *Plan, step *Step, missing []fieldPath) {
+	var others []managed
+	for _, path := range missing {
+		if s.isLearnt(step, path) {
+			continue
+		}
+		if others == nil {
+			others = otherManagers(step.live)
+		}
+		drift := Drift{Path: path.String(), Manager: whoOwns(others, path)}
+		key := s.t.UID + "|" + step.Ref.String() + "|" + drift.Path
+		switch {
+		case p.rules.yields(step.Ref, path) || scaled(step.live, path):
+			if drift.Manager != "" {
+				step.yielded = append(step.yielded, path)
+			}
+		case s.a.contests.contested(key):
+			step.yielded = append(step.yielded, path)
+			step.Contested = append(step.Contested, drift)
+		default:
+			step.Drift = append(step.Drift, drift)
+			step.contests = append(step.contests, key)
+		}
+	}
+}
+
+// managed is what another manager owns.
+type managed struct {
+	manager string
+	fields  fields
+}
+
+func otherManagers(live *metav1.PartialObjectMetadata) []managed {
+	own := ownEntry(live)
+	out := []managed{}
+	for i := range live.ManagedFields {
+		e := &live.ManagedFields[i]
+		if e == own {
+			continue
+		}
+		if tree, err := parseFields(e.FieldsV1); err == nil {
+			out = append(out, managed{manager: e.Manager, fields: tree})
+		}
+	}
+	return out
+}
+
+func whoOwns(others []managed, path fieldPath) string {
+	for _, m := range others {
+		if m.fields.owns(path) {
+			return m.manager
+		}
+	}
+	return ""
+}
+
+// extras are the members that the bundle does not have, sorted into what is pruned and what is kept.
+func (s *Set) extras(p *Plan, members map[bundle.Ref]metav1.PartialObjectMetadata) []*Extra {
+	resources := map[schema.GroupKind]cluster.Resource{}
+	for _, step := range p.Steps {
+		resources[step.Ref.GroupKind()] = step.Resource
+	}
+	for _, r := range p.extraKinds {
+		resources[r.GVK().GroupKind()] = r
+	}
+	var out []*Extra
+	for ref, live := range members {
+		if e := newExtra(ref, resources[ref.GroupKind()], live); e != nil {
+			out = append(out, e)
+		}
+	}
+	sort.Slice(out, func(i, j int) bool {
+		a, b := bundle.StageOf(out[i].Ref.GroupKind()), bundle.StageOf(out[j].Ref.GroupKind())
+		if a != b {
+			return a > b
+		}
+		return out[i].Ref.String() < out[j].Ref.String()
+	})
+	return out
+}
+
+// newExtra is nil for an object that only looks like a member: one that a controller made of a member, labels copied,
+// or that somebody else labelled.
+func newExtra(ref bundle.Ref, r cluster.Resource, live metav1.PartialObjectMetadata) *Extra {
+	if ownEntry(&live) == nil || metav1.GetControllerOf(&live) != nil {
+		return nil
+	}
+	e := &Extra{Ref: ref, Resource: r, Action: ActionPrune, live: live}
+	if isKept(live.Annotations) {
+		e.Action, e.Reason = ActionKeep, "its annotation says keep"
+	}
+	return e
+}
+
+func isKept(annotations map[string]string) bool {
+	return annotations["helm.sh/resource-policy"] == "keep" || annotations[v1beta2.KeepAnnotation] == "keep"
+}

@@ -1,0 +1,183 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/bundle"
+	"github.com/kyma-project/mothership/internal/cluster"
+)
+
+// Removal is how far the removal of a set has come.
+type Removal struct {
+	// Done: nothing of the set is left, nor its parent.
+	Done bool
+	// Waiting are members that are being deleted.
+	Waiting []NotReady
+	// Blocking are custom resources of people that the set's definitions would take with them. They must be deleted
+	// before the removal goes on.
+	Blocking []bundle.Ref
+	// Kept are members that were left because they are protected.
+	Kept []bundle.Ref
+}
+
+// maxBlocking bounds how many blocking resources are named per definition.
+const maxBlocking = 10
+
+// Remove takes one step in removing the set and says what it waits for; call it again until it is done. Custom resources
+// go first, so that their controllers can clean up; then, once no instance of the set's definitions is left, everything else
+// in reverse order of stages; then the definitions; then the parent. Each step lists the set anew, so that it can be
+// interrupted at any point.
+func (s *Set) Remove(ctx context.Context) (*Removal, error) {
+	if !s.parent.found {
+		return &Removal{Done: true}, nil
+	}
+	all, kept, err := s.everything(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := &Removal{Kept: kept}
+	var custom, definitions, rest []*Extra
+	for _, e := range all {
+		switch {
+		case stageOf(e) == bundle.StageCustom:
+			custom = append(custom, e)
+		case e.Ref.GroupKind() == crds.GVK().GroupKind():
+			definitions = append(definitions, e)
+		default:
+			rest = append(rest, e)
+		}
+	}
+	if len(custom) > 0 {
+		return out, s.deleteAll(ctx, custom, out)
+	}
+	if err := s.blocking(ctx, definitions, out); err != nil || len(out.Blocking) > 0 {
+		return out, err
+	}
+	if len(rest) > 0 {
+		return out, s.deleteAll(ctx, rest, out)
+	}
+	if len(definitions) > 0 {
+		if err := s.deleteAll(ctx, definitions, out); err != nil {
+			return out, err
+		}
+		return out, s.pokeAll(ctx, definitions)
+	}
+	return s.removeParent(ctx, out)
+}
+
+// everything is all members in the order of removal, and those that are protected.
+func (s *Set) everything(ctx context.Context) ([]*Extra, []bundle.Ref, error) {
+	plan := &Plan{bundle: &bundle.Bundle{}} // of a bundle that has nothing
+	members, err := s.members(ctx, plan)
+	if err != nil {
+		return nil, nil, err
+	}
+	var all []*Extra
+	var kept []bundle.Ref
+	for _, e := range s.extras(plan, members) {
+		if e.Action == ActionKeep {
+			kept = append(kept, e.Ref)
+			continue
+		}
+		e.Action = ActionDelete
+		all = append(all, e)
+	}
+	return all, kept, nil
+}
+
+// deleteAll deletes members, stage by stage in their order, and says what is left to wait for.
+func (s *Set) deleteAll(ctx context.Context, extras []*Extra, out *Removal) error {
+	var fresh []*Extra
+	for _, e := range extras {
+		n := NotReady{Object: e.Ref, Message: "is being deleted"}
+		if len(e.live.Finalizers) > 0 {
+			n.Message = fmt.Sprintf("is being deleted: waiting for finalizers %v", e.live.Finalizers)
+		}
+		out.Waiting = append(out.Waiting, n)
+		if e.live.DeletionTimestamp == nil {
+			fresh = append(fresh, e)
+		}
+	}
+	for len(fresh) > 0 {
+		n := 0
+		for n < len(fresh) && stageOf(fresh[n]) == stageOf(fresh[0]) {
+			n++
+		}
+		if err := s.pruneStage(ctx, fresh[:n]); err != nil {
+			return err
+		}
+		fresh = fresh[n:]
+	}
+	return nil
+}
+
+// blocking finds instances of the set's definitions: all of the set's own are gone by now.
+func (s *Set) blocking(ctx context.Context, definitions []*Extra, out *Removal) error {
+	for _, e := range definitions {
+		if e.live.DeletionTimestamp != nil {
+			continue // too late to ask
+		}
+		instances, err := s.instances(ctx, e.Ref.Name, maxBlocking)
+		if err != nil {
+			return err
+		}
+		out.Blocking = append(out.Blocking, instances...)
+	}
+	sort.Slice(out.Blocking, func(i, j int) bool { return out.Blocking[i].String() < out.Blocking[j].String() })
+	return nil
+}
+
+// pokeInterval is how long a definition may be on its way out before it is written to. A kube-apiserver can leave one that
+// was deleted within seconds of its creation until something does ("storage is (re)initializing").
+const pokeInterval = 2 * time.Second
+
+// pokedAnnotation is written to a definition that does not go.
+const pokedAnnotation = v1beta2.Group + "/poked"
+
+func (s *Set) pokeAll(ctx context.Context, definitions []*Extra) error {
+	now := s.a.o.Now()
+	for _, e := range definitions {
+		since, seen := s.poked[e.Ref.Name]
+		if e.live.DeletionTimestamp == nil || !seen {
+			if s.poked == nil {
+				s.poked = map[string]time.Time{}
+			}
+			s.poked[e.Ref.Name] = now
+			continue
+		}
+		if now.Sub(since) < pokeInterval {
+			continue
+		}
+		s.poked[e.Ref.Name] = now
+		patch, err := encode(map[string]any{"metadata": map[string]any{
+			"uid": e.live.UID, "annotations": map[string]any{pokedAnnotation: now.UTC().Format(time.RFC3339)},
+		}})
+		if err != nil {
+			return err
+		}
+		err = s.t.Client.Patch(ctx, crds, "", e.Ref.Name, types.MergePatchType, patch, cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
+		if err != nil && !errors.Is(err, cluster.ErrNotFound) && !errors.Is(err, cluster.ErrConflict) && !errors.Is(err, cluster.ErrInvalid) {
+			return &ObjectError{Object: e.Ref, Err: err}
+		}
+	}
+	return nil
+}
+
+func (s *Set) removeParent(ctx context.Context, out *Removal) (*Removal, error) {
+	err := s.t.Client.Delete(ctx, configMaps, v1beta2.SystemNamespace, s.name(),
+		cluster.DeleteOptions{UID: types.UID(s.parent.uid), Propagation: metav1.DeletePropagationBackground})
+	if err != nil && !errors.Is(err, cluster.ErrNotFound) {
+		return out, fmt.Errorf("deleting the inventory of module %s: %w", s.id, err)
+	}
+	s.parent = parent{}
+	out.Done = true
+	return out, nil
+}

@@ -1,0 +1,292 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"sort"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/bundle"
+	"github.com/kyma-project/mothership/internal/cluster"
+)
+
+// Apply carries out the plan's steps, stage by stage: the objects of a stage in parallel, the next stage only when all of
+// them were accepted, custom resources only when their definitions are served. Nothing is written if any object is
+// refused. Errors are *ObjectError, joined.
+func (s *Set) Apply(ctx context.Context, p *Plan) error {
+	if refused := p.Refused(); len(refused) > 0 {
+		return errors.Join(refused...)
+	}
+	todo := p.Drifted()
+	if len(todo) == 0 {
+		return nil
+	}
+	if err := s.widen(ctx, p); err != nil {
+		return err
+	}
+	if p.createNamespace && !ships(p, s.id.Namespace) {
+		if err := s.createNamespace(ctx, s.id.Namespace); err != nil {
+			return err
+		}
+	}
+	for len(todo) > 0 {
+		n := 0
+		for n < len(todo) && todo[n].Object.Stage == todo[0].Object.Stage {
+			n++
+		}
+		if err := s.stage(ctx, p, todo[:n]); err != nil {
+			return err
+		}
+		todo = todo[n:]
+	}
+	return nil
+}
+
+// ships says whether the bundle has the namespace as an object.
+func ships(p *Plan, namespace string) bool {
+	return slices.ContainsFunc(p.bundle.Objects, func(o *bundle.Object) bool {
+		return o.Ref == bundle.Ref{Kind: "Namespace", Name: namespace}
+	})
+}
+
+// widen makes the parent a superset of what the runtime will have, before it has it.
+func (s *Set) widen(ctx context.Context, p *Plan) error {
+	kinds, spaces := used(p)
+	next := s.parent
+	next.kinds = union(s.parent.kinds, kinds)
+	next.namespaces = union(s.parent.namespaces, spaces)
+	if s.parent.found && len(next.kinds) == len(s.parent.kinds) && len(next.namespaces) == len(s.parent.namespaces) {
+		return nil
+	}
+	return s.writeParent(ctx, next)
+}
+
+// used are the kinds and namespaces of the bundle's members, sorted.
+func used(p *Plan) ([]schema.GroupKind, []string) {
+	var kinds []schema.GroupKind
+	var spaces []string
+	for _, step := range p.Steps {
+		if !step.Object.Member {
+			continue
+		}
+		kinds = append(kinds, step.Ref.GroupKind())
+		if step.Ref.Namespace != "" && step.Ref.Namespace != v1beta2.SystemNamespace {
+			spaces = append(spaces, step.Ref.Namespace)
+		}
+	}
+	return union(nil, kinds), union(nil, spaces)
+}
+
+// union of two lists, sorted, each entry once.
+func union[T comparable](a, b []T) []T {
+	seen := map[T]bool{}
+	var out []T
+	for _, list := range [][]T{a, b} {
+		for _, v := range list {
+			if !seen[v] {
+				seen[v] = true
+				out = append(out, v)
+			}
+		}
+	}
+	sort.Slice(out, func(i, j int) bool { return fmt.Sprint(out[i]) < fmt.Sprint(out[j]) })
+	return out
+}
+
+// stage applies the objects of one stage in parallel. All are tried; then the errors of all are returned.
+func (s *Set) stage(ctx context.Context, p *Plan, steps []*Step) error {
+	errs := make([]error, len(steps))
+	var g errgroup.Group
+	g.SetLimit(s.a.o.Parallel)
+	for i, step := range steps {
+		g.Go(func() error {
+			errs[i] = s.applyOne(ctx, p, step)
+			return nil
+		})
+	}
+	_ = g.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return err
+	}
+	return s.waitServed(ctx, p, steps)
+}
+
+func (s *Set) applyOne(ctx context.Context, p *Plan, step *Step) error {
+	if err := ctx.Err(); err != nil {
+		return &ObjectError{Object: step.Ref, Err: context.Cause(ctx)}
+	}
+	body, err := s.prepare(ctx, p, step)
+	if err != nil {
+		return &ObjectError{Object: step.Ref, Err: err}
+	}
+	var answer metav1.PartialObjectMetadata
+	if err := s.send(ctx, step, body, &answer); err != nil {
+		return &ObjectError{Object: step.Ref, Hint: hintFor(err, step), Err: err}
+	}
+	for _, key := range step.contests {
+		s.a.contests.record(key)
+	}
+	if err := s.learn(step, &answer); err != nil {
+		return &ObjectError{Object: step.Ref, Err: err}
+	}
+	s.a.o.Progress(Event{Object: step.Ref, Action: step.Action, Drift: step.Drift, Message: step.Reason})
+	return nil
+}
+
+// prepare clears the way for an object and returns the bytes to send.
+func (s *Set) prepare(ctx context.Context, p *Plan, step *Step) ([]byte, error) {
+	if step.live != nil && step.live.DeletionTimestamp != nil {
+		if err := s.waitGone(ctx, step.Resource, step.Ref); err != nil {
+			return nil, err
+		}
+		step.yielded = nil
+	}
+	if step.Action == ActionAdopt {
+		if err := s.adopt(ctx, step); err != nil {
+			return nil, err
+		}
+	}
+	if step.Action == ActionAdopt || (step.Action == ActionUpdate && step.live != nil && ownEntry(step.live) == nil) {
+		step.yielded = s.yieldedBeforeUs(p, step)
+	}
+	if len(step.yielded) == 0 {
+		return step.Object.Bytes, nil
+	}
+	return without(step.Object, step.yielded)
+}
+
+// send applies an object, making the module's namespace where it has gone missing.
+func (s *Set) send(ctx context.Context, step *Step, body []byte, answer *metav1.PartialObjectMetadata) error {
+	write := func() error {
+		return s.t.Client.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, body,
+			cluster.ApplyOptions{Manager: v1beta2.FieldManager, Force: true}, answer)
+	}
+	err := write()
+	if errors.Is(err, cluster.ErrNotFound) && step.Ref.Namespace == s.id.Namespace && isNamespaceMissing(err, s.id.Namespace) {
+		if err := s.createNamespace(ctx, s.id.Namespace); err != nil {
+			return err
+		}
+		return write()
+	}
+	return err
+}
+
+// Bounds on waiting for one object within a stage.
+const (
+	firstLook = 10 * time.Millisecond
+	lastLook  = 500 * time.Millisecond
+	maxLooks  = 240 // two minutes at lastLook
+)
+
+// poll looks until done, at growing intervals, at most maxLooks times. It returns false when that was not enough.
+func (s *Set) poll(ctx context.Context, look func() (bool, error)) (bool, error) {
+	delay := firstLook
+	for range maxLooks {
+		done, err := look()
+		if done || err != nil {
+			return done, err
+		}
+		select {
+		case <-ctx.Done():
+			return false, nil
+		case <-s.a.o.After(delay):
+		}
+		delay = min(2*delay, lastLook)
+	}
+	return false, nil
+}
+
+// waitServed waits until the definitions among the steps are served: custom resources are refused before.
+func (s *Set) waitServed(ctx context.Context, p *Plan, steps []*Step) error {
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(s.a.o.Parallel)
+	for _, step := range steps {
+		for _, d := range p.definitions[step.Ref.Name] {
+			if !step.Object.IsDefinition() {
+				continue
+			}
+			g.Go(func() error {
+				served, err := s.poll(ctx, func() (bool, error) { return s.t.Client.Serves(ctx, resourceOf(d)) })
+				if err == nil && !served {
+					err = s.whyNotServed(ctx, d)
+				}
+				if err != nil {
+					return &ObjectError{Object: step.Ref, Err: err}
+				}
+				return nil
+			})
+		}
+	}
+	return g.Wait()
+}
+
+// waitGone waits until an object that is being deleted is gone.
+func (s *Set) waitGone(ctx context.Context, r cluster.Resource, ref bundle.Ref) error {
+	var live metav1.PartialObjectMetadata
+	gone, err := s.poll(ctx, func() (bool, error) {
+		err := s.t.Client.Get(ctx, r, ref.Namespace, ref.Name, &live)
+		if errors.Is(err, cluster.ErrNotFound) {
+			return true, nil
+		}
+		return live.DeletionTimestamp == nil && err == nil, err
+	})
+	if err != nil || gone {
+		return err
+	}
+	return fmt.Errorf("waiting for its deletion, which finalizers %v hold up: %w", live.Finalizers, cluster.ErrTimeout)
+}
+
+// learn remembers fields of an object just applied that the server dropped or gave to nobody: they would look like drift
+// for ever.
+func (s *Set) learn(step *Step, answer *metav1.PartialObjectMetadata) error {
+	entry := ownEntry(answer)
+	if entry == nil {
+		return nil
+	}
+	missing, err := s.a.memo.uncovered(step.Object, entry)
+	if err != nil {
+		return err
+	}
+	sent := map[string]bool{}
+	for _, path := range step.yielded {
+		sent[path.pointer()] = true
+	}
+	for _, path := range missing {
+		if !sent[path.pointer()] {
+			s.addLearnt(step, path)
+		}
+	}
+	return nil
+}
+
+func (s *Set) addLearnt(step *Step, path fieldPath) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	next := map[string][]string{}
+	for k, v := range s.parent.learnt {
+		next[k] = v
+	}
+	k := learntKind(step)
+	if !slices.Contains(next[k], path.pointer()) {
+		next[k] = append(slices.Clone(next[k]), path.pointer())
+		slices.Sort(next[k])
+	}
+	s.parent.learnt = next
+}
+
+func (s *Set) isLearnt(step *Step, path fieldPath) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Contains(s.parent.learnt[learntKind(step)], path.pointer())
+}
+
+func learntKind(step *Step) string {
+	return step.Object.Version + "/" + step.Ref.GroupKind().String()
+}
