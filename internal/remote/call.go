@@ -1,0 +1,146 @@
+package remote
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"time"
+)
+
+// request is one call, which may take several HTTP requests.
+type request struct {
+	verb, target string
+	method, path string
+	query        url.Values
+	accept       string
+	contentType  string
+	body         []byte
+	etag         string // for If-None-Match
+	// idempotent says that a repetition does no harm even if the first attempt was processed.
+	idempotent bool
+	// secret says that the server's words may quote a Secret's values.
+	secret bool
+}
+
+// decoder reads the answer of 2xx or 304. It is called once per attempt.
+type decoder func(*http.Response) error
+
+func (q *request) fail(r Reason, code int, err error) *Error {
+	return &Error{Reason: r, Verb: q.verb, Target: q.target, Code: code, Err: err}
+}
+
+// interrupted is the end of the caller's context, for a cause, perhaps while a failure was about to be retried.
+func (q *request) interrupted(cause error, last *Error) *Error {
+	if last != nil {
+		cause = fmt.Errorf("%w, after %s", cause, last.why())
+	}
+	return q.fail(ReasonInterrupted, 0, cause)
+}
+
+func (q *request) bound() int64 { return boundOf(q.verb) }
+
+// retriable says whether the same request may be sent again.
+func (q *request) retriable(e *Error) bool {
+	return e.transient() && (q.idempotent || e.unprocessed)
+}
+
+// call sends a request, repeats it after transient failures, and decodes its answer. Errors are *Error.
+func (c *Client) call(ctx context.Context, q *request, decode decoder) error {
+	for attempt := 0; ; attempt++ {
+		err := c.attempt(ctx, q, decode)
+		if err == nil {
+			return nil
+		}
+		if attempt >= c.retries || !q.retriable(err) {
+			return err
+		}
+		delay := c.delay(attempt, err)
+		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay {
+			return err // the context would end first: what failed says more
+		}
+		if cause := c.pause(ctx, delay); cause != nil {
+			return q.interrupted(cause, err)
+		}
+	}
+}
+
+// delay before the next attempt: what the server asks for, but at least the backoff.
+func (c *Client) delay(attempt int, err *Error) time.Duration {
+	d := c.backoff(attempt)
+	if err.hasRetryAfter {
+		return max(err.retryAfter, d)
+	}
+	return d
+}
+
+// attempt makes one HTTP request.
+func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error {
+	req, err := q.httpRequest(ctx)
+	if err != nil {
+		return q.fail(ReasonInvalid, 0, err)
+	}
+	resp, reqCtx, err := c.gate.send(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return q.interrupted(context.Cause(ctx), nil)
+		}
+		return q.transportError(reqCtx, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusNotModified {
+		return q.statusError(resp, readFailure(resp))
+	}
+	if err := decode(resp); err != nil {
+		if ctx.Err() != nil {
+			return q.interrupted(context.Cause(ctx), nil)
+		}
+		return q.bodyError(reqCtx, resp.StatusCode, err)
+	}
+	return nil
+}
+
+func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
+	var content io.Reader
+	if q.body != nil {
+		content = bytes.NewReader(q.body)
+	}
+	req, err := http.NewRequestWithContext(ctx, q.method, "/", content)
+	if err != nil {
+		return nil, err
+	}
+	req.URL = &url.URL{Path: q.path, RawQuery: q.query.Encode()}
+	accept := q.accept
+	if accept == "" {
+		accept = acceptJSON
+	}
+	req.Header.Set("Accept", accept)
+	if q.contentType != "" {
+		req.Header.Set("Content-Type", q.contentType)
+	}
+	if q.etag != "" {
+		req.Header.Set("If-None-Match", q.etag)
+	}
+	return req, nil
+}
+
+// readFailure reads a bounded part of a refusal; what cannot be read does not matter.
+func readFailure(resp *http.Response) []byte {
+	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailureBody))
+	if b, ok := resp.Body.(*body); ok {
+		return scrub(text, b.gen.credentials)
+	}
+	return text
+}
+
+const (
+	acceptJSON     = "application/json"
+	acceptMetadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+	acceptMetaList = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
+)
+
+// errUndecodable says that an answer is not what the request asks for.
+var errUndecodable = errors.New("the answer cannot be decoded")

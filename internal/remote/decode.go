@@ -1,0 +1,222 @@
+package remote
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+)
+
+// checkJSON refuses an answer of another content type, such as a proxy's page.
+func checkJSON(resp *http.Response) error {
+	if isJSON(resp) {
+		return nil
+	}
+	return fmt.Errorf("%w: its content type is %q, not JSON", errUndecodable, printable(resp.Header.Get("Content-Type")))
+}
+
+// discard reads the answer to its end, so that its connection can be used again and a broken one is noticed.
+func discard(resp *http.Response) error {
+	if err := checkJSON(resp); err != nil {
+		return err
+	}
+	_, err := io.Copy(io.Discard, resp.Body)
+	return err
+}
+
+// decodeInto decodes an answer into any JSON type, which is overwritten.
+func decodeInto(into any) decoder {
+	return func(resp *http.Response) error {
+		if err := checkJSON(resp); err != nil {
+			return err
+		}
+		b, err := readBody(resp)
+		if err != nil {
+			return err
+		}
+		return unmarshal(b, into)
+	}
+}
+
+func readBody(resp *http.Response) ([]byte, error) {
+	var b bytes.Buffer
+	if n := resp.ContentLength; n > 0 && n <= maxObjectBody {
+		b.Grow(int(n) + bytes.MinRead)
+	}
+	_, err := b.ReadFrom(resp.Body)
+	return b.Bytes(), err
+}
+
+// unmarshal decodes JSON. Unstructured objects keep integers, as apimachinery's do.
+func unmarshal(b []byte, into any) error {
+	u, ok := into.(*unstructured.Unstructured)
+	if !ok {
+		if m, isMeta := into.(*metav1.PartialObjectMetadata); isMeta {
+			*m = metav1.PartialObjectMetadata{}
+		}
+		return truncated(json.Unmarshal(b, into), b)
+	}
+	var content map[string]any
+	if err := kjson.Unmarshal(b, &content); err != nil {
+		return truncated(err, b)
+	}
+	if content == nil {
+		return fmt.Errorf("%w: it is null", errUndecodable)
+	}
+	u.Object = content
+	return nil
+}
+
+// truncated tells JSON that ends early, which the decoders report as a syntax error at its end, from JSON that is wrong.
+func truncated(err error, b []byte) error {
+	if err == nil {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(b))
+	var whole json.RawMessage
+	if e := dec.Decode(&whole); e == io.EOF || e == io.ErrUnexpectedEOF {
+		return io.ErrUnexpectedEOF
+	}
+	return fmt.Errorf("%w: %w", errUndecodable, err)
+}
+
+// object decodes one object of a resource for the forms that Get, Create, Apply and Patch take.
+func object(into any, gvk schema.GroupVersionKind) decoder {
+	switch o := into.(type) {
+	case nil:
+		return discard
+	case *metav1.PartialObjectMetadata:
+		return func(resp *http.Response) error {
+			if err := decodeInto(o)(resp); err != nil {
+				return err
+			}
+			o.SetGroupVersionKind(gvk)
+			return named(o.Name)
+		}
+	case *unstructured.Unstructured:
+		return func(resp *http.Response) error {
+			if err := decodeInto(o)(resp); err != nil {
+				return err
+			}
+			return named(o.GetName())
+		}
+	}
+	return decodeInto(into)
+}
+
+// named refuses an answer that is no object.
+func named(name string) error {
+	if name == "" {
+		return fmt.Errorf("%w: it is no object", errUndecodable)
+	}
+	return nil
+}
+
+// acceptFor is the form to ask for.
+func acceptFor(into any) string {
+	switch into.(type) {
+	case nil, *metav1.PartialObjectMetadata:
+		return acceptMetadata
+	}
+	return acceptJSON
+}
+
+// page is what is kept of one page of a list, apart from its items.
+type page struct {
+	metav1.ListMeta
+	hasItems bool
+}
+
+// decodePage decodes a list item by item: item is called for each one and must decode it. A list that ends early, or
+// has no items field, is io.ErrUnexpectedEOF.
+func decodePage(r io.Reader, item func(*json.Decoder) error) (page, error) {
+	var p page
+	dec := json.NewDecoder(r)
+	if err := expect(dec, '{'); err != nil {
+		return p, err
+	}
+	for dec.More() {
+		key, err := dec.Token()
+		if err != nil {
+			return p, early(err)
+		}
+		if err := p.field(dec, key, item); err != nil {
+			return p, err
+		}
+	}
+	if err := expect(dec, '}'); err != nil {
+		return p, err
+	}
+	if !p.hasItems {
+		return p, io.ErrUnexpectedEOF
+	}
+	return p, atEnd(dec, r)
+}
+
+func (p *page) field(dec *json.Decoder, key json.Token, item func(*json.Decoder) error) error {
+	switch key {
+	case "metadata":
+		return early(dec.Decode(&p.ListMeta))
+	case "items":
+		p.hasItems = true
+		return decodeItems(dec, item)
+	}
+	var skipped json.RawMessage
+	return early(dec.Decode(&skipped))
+}
+
+func decodeItems(dec *json.Decoder, item func(*json.Decoder) error) error {
+	start, err := dec.Token()
+	if err != nil {
+		return early(err)
+	}
+	if start == nil {
+		return nil // "items": null is how an empty list may look
+	}
+	if start != json.Delim('[') {
+		return fmt.Errorf("%w: items is no list", errUndecodable)
+	}
+	for dec.More() {
+		if err := item(dec); err != nil {
+			return early(err)
+		}
+	}
+	return expect(dec, ']')
+}
+
+func expect(dec *json.Decoder, d json.Delim) error {
+	token, err := dec.Token()
+	if err != nil {
+		return early(err)
+	}
+	if token != d {
+		return fmt.Errorf("%w: it is no list", errUndecodable)
+	}
+	return nil
+}
+
+// early turns the end of the input in the middle of a value into io.ErrUnexpectedEOF.
+func early(err error) error {
+	if err == io.EOF {
+		return io.ErrUnexpectedEOF
+	}
+	return err
+}
+
+// atEnd reads on to the end of the answer: only there does the connection say whether it was whole.
+func atEnd(dec *json.Decoder, r io.Reader) error {
+	rest, err := io.ReadAll(io.LimitReader(io.MultiReader(dec.Buffered(), r), 1<<10))
+	if err != nil {
+		return err
+	}
+	if len(bytes.TrimSpace(rest)) > 0 {
+		return fmt.Errorf("%w: something follows the list", errUndecodable)
+	}
+	return nil
+}

@@ -1,0 +1,247 @@
+package remote
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"golang.org/x/time/rate"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
+	"k8s.io/client-go/rest"
+)
+
+const (
+	// maxListBody bounds the answer to a list, or a discovery document.
+	maxListBody = 64 << 20
+	// maxObjectBody bounds every other answer.
+	maxObjectBody = 16 << 20
+)
+
+// gate is what every request passes: limits, address and credentials of the moment, count, deadline, size. It is an
+// http.RoundTripper for requests whose URL has the path of the Kubernetes API only; scheme and host are filled in.
+// It is safe for concurrent use.
+type gate struct {
+	limiter   *rate.Limiter
+	slots     chan struct{} // holds one entry per request under way
+	timeout   time.Duration
+	userAgent string
+	pause     func(context.Context, time.Duration) error
+	counter   counter
+
+	mu      sync.Mutex
+	current *generation // guarded by mu
+	closed  bool        // guarded by mu
+}
+
+var _ http.RoundTripper = (*gate)(nil)
+
+// generation is one set of address and credentials. It lives until its last request has ended.
+type generation struct {
+	base        *url.URL
+	transport   http.RoundTripper
+	credentials []string // literal secrets, for scrub
+	inUse       int      // guarded by gate.mu
+}
+
+// newGeneration makes the transport of a configuration. No request is made.
+func newGeneration(cfg *rest.Config, userAgent string) (*generation, error) {
+	if cfg == nil {
+		return nil, errors.New("no configuration for the runtime was given")
+	}
+	cfg = rest.CopyConfig(cfg)
+	cfg.UserAgent = userAgent
+	cfg.DisableCompression = true
+	if cfg.Proxy == nil {
+		// A proxy function of its own keeps the transport out of client-go's process-wide cache: that would keep the
+		// credentials of every runtime ever seen, and share connections that are ours to close.
+		cfg.Proxy = http.ProxyFromEnvironment
+	}
+	base, _, err := rest.DefaultServerUrlFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("reading the runtime's address: %w", withoutURL(err))
+	}
+	if base.User != nil {
+		return nil, errors.New("the runtime's address carries credentials: give them as a token or a client certificate")
+	}
+	transport, err := rest.TransportFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a transport for %s: %w", base.Host, err)
+	}
+	g := &generation{base: base, transport: transport}
+	for _, c := range []string{cfg.BearerToken, cfg.Password} {
+		if c != "" {
+			g.credentials = append(g.credentials, c)
+		}
+	}
+	return g, nil
+}
+
+// withoutURL strips the address, which may carry a password, from an error of net/url.
+func withoutURL(err error) error {
+	var parse *url.Error
+	if errors.As(err, &parse) {
+		return parse.Err
+	}
+	return errors.New("it is not a URL, or a host and port")
+}
+
+// RoundTrip sends a request. Errors are the transport's, or context.Cause of the request's context.
+func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
+	resp, _, err := g.send(req)
+	return resp, err
+}
+
+// send is RoundTrip; the context that it returns ends when the request's deadline does.
+func (g *gate) send(req *http.Request) (*http.Response, context.Context, error) {
+	ctx := req.Context()
+	if err := g.enter(ctx); err != nil {
+		closeBody(req)
+		return nil, ctx, err
+	}
+	gen := g.acquire()
+	verb := verbOf(req)
+	g.counter.add(verb)
+	ctx, cancel := context.WithTimeoutCause(ctx, g.timeout, errDeadline)
+	end := sync.OnceFunc(func() {
+		cancel()
+		g.release(gen)
+		<-g.slots
+	})
+	resp, err := gen.transport.RoundTrip(gen.address(req.WithContext(ctx)))
+	if err != nil {
+		end()
+		return nil, ctx, err
+	}
+	resp.Body = &body{ReadCloser: resp.Body, left: boundOf(verb), end: end, gen: gen}
+	return resp, ctx, nil
+}
+
+// enter waits for a slot and a token.
+func (g *gate) enter(ctx context.Context) error {
+	if ctx.Err() != nil {
+		return context.Cause(ctx)
+	}
+	select {
+	case g.slots <- struct{}{}:
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+	token := g.limiter.Reserve()
+	if delay := token.Delay(); delay > 0 {
+		if err := g.pause(ctx, delay); err != nil {
+			token.Cancel()
+			<-g.slots
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *gate) acquire() *generation {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.current.inUse++
+	return g.current
+}
+
+// release ends one request. Connections of a generation that is no longer wanted are closed when they fall idle.
+func (g *gate) release(gen *generation) {
+	g.mu.Lock()
+	gen.inUse--
+	unwanted := gen.inUse == 0 && (g.closed || gen != g.current)
+	g.mu.Unlock()
+	if unwanted {
+		utilnet.CloseIdleConnectionsFor(gen.transport)
+	}
+}
+
+func (g *gate) swap(next *generation) {
+	g.mu.Lock()
+	last := g.current
+	g.current = next
+	g.mu.Unlock()
+	if last != nil {
+		utilnet.CloseIdleConnectionsFor(last.transport)
+	}
+}
+
+func (g *gate) close() {
+	g.mu.Lock()
+	g.closed = true
+	gen := g.current
+	g.mu.Unlock()
+	utilnet.CloseIdleConnectionsFor(gen.transport)
+}
+
+// address directs a request, whose URL has a path only, to the generation's server. req is changed.
+func (gen *generation) address(req *http.Request) *http.Request {
+	u := *req.URL
+	u.Scheme, u.Host = gen.base.Scheme, gen.base.Host
+	u.Path, u.RawPath = strings.TrimSuffix(gen.base.Path, "/")+"/"+strings.TrimPrefix(u.Path, "/"), ""
+	req.URL, req.Host = &u, ""
+	return req
+}
+
+func boundOf(verb string) int64 {
+	if verb == VerbList || verb == VerbDiscovery {
+		return maxListBody
+	}
+	return maxObjectBody
+}
+
+func closeBody(req *http.Request) {
+	if req.Body != nil {
+		_ = req.Body.Close()
+	}
+}
+
+// body bounds an answer and ends its request when it is closed.
+type body struct {
+	io.ReadCloser
+	left int64
+	end  func()
+	gen  *generation
+}
+
+func (b *body) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return b.atBound()
+	}
+	n, err := b.ReadCloser.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+// atBound tells an answer that ends at its bound from one that goes on.
+func (b *body) atBound() (int, error) {
+	var one [1]byte
+	n, err := b.ReadCloser.Read(one[:])
+	if n > 0 {
+		return 0, errBodyTooLarge
+	}
+	return 0, err
+}
+
+func (b *body) Close() error {
+	err := b.ReadCloser.Close()
+	b.end()
+	return err
+}
+
+// pause waits, and returns context.Cause at once when the context ends.
+func pause(ctx context.Context, d time.Duration) error {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
+}

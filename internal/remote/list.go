@@ -1,0 +1,158 @@
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
+	"k8s.io/apimachinery/pkg/runtime/schema"
+	kjson "k8s.io/apimachinery/pkg/util/json"
+)
+
+const (
+	defaultPage     = 500
+	defaultMaxItems = 100_000
+	// maxRestarts bounds how often a list is begun anew because its continue token expired.
+	maxRestarts = 3
+)
+
+// ListOptions of List and ListMeta. The zero value lists everything.
+type ListOptions struct {
+	// Namespace to list in; empty: all.
+	Namespace string
+	// LabelSelector and FieldSelector in the API's syntax.
+	LabelSelector, FieldSelector string
+	// Limit is the number of items of a page. Default 500.
+	Limit int64
+	// MaxItems bounds the whole list; beyond it the list fails with ErrTooLarge. Default 100,000.
+	MaxItems int
+}
+
+func (o ListOptions) withDefaults() ListOptions {
+	setDefault(&o.Limit, defaultPage)
+	setDefault(&o.MaxItems, defaultMaxItems)
+	return o
+}
+
+// ListMeta lists the metadata of objects, consistent and complete, page by page. A list whose pages expire is begun anew,
+// at most three times; then it is ErrExpired. The items carry the resource's kind. Errors are *Error.
+func (c *Client) ListMeta(ctx context.Context, r Resource, o ListOptions) ([]metav1.PartialObjectMetadata, error) {
+	apiVersion, kind := r.GVK().ToAPIVersionAndKind()
+	return list(ctx, c, r, o, acceptMetaList, func(dec *json.Decoder, item *metav1.PartialObjectMetadata) error {
+		if err := dec.Decode(item); err != nil {
+			return err
+		}
+		item.APIVersion, item.Kind = apiVersion, kind
+		return named(item.Name)
+	})
+}
+
+// List lists whole objects; otherwise it is like ListMeta.
+func (c *Client) List(ctx context.Context, r Resource, o ListOptions) ([]unstructured.Unstructured, error) {
+	gvk := r.GVK()
+	return list(ctx, c, r, o, acceptJSON, func(dec *json.Decoder, item *unstructured.Unstructured) error {
+		return decodeItem(dec, item, gvk)
+	})
+}
+
+// decodeItem decodes an object of a list, which says what it is in the list's kind only.
+func decodeItem(dec *json.Decoder, item *unstructured.Unstructured, gvk schema.GroupVersionKind) error {
+	var raw json.RawMessage
+	if err := dec.Decode(&raw); err != nil {
+		return err
+	}
+	if err := kjson.Unmarshal(raw, &item.Object); err != nil {
+		return fmt.Errorf("%w: %w", errUndecodable, err)
+	}
+	if item.Object == nil {
+		return named("")
+	}
+	if item.GetKind() == "" {
+		item.SetGroupVersionKind(gvk)
+	}
+	return named(item.GetName())
+}
+
+// list reads all pages, and begins anew when one has expired.
+func list[T any](ctx context.Context, c *Client, r Resource, o ListOptions, accept string, decode func(*json.Decoder, *T) error) ([]T, error) {
+	o = o.withDefaults()
+	q, err := listRequest(r, o, accept)
+	if err != nil {
+		return nil, err
+	}
+	for restart := 0; ; restart++ {
+		items, err := pages(ctx, c, q, o, decode)
+		if err == nil {
+			return items, nil
+		}
+		if restart >= maxRestarts || !errors.Is(err, ErrExpired) {
+			return nil, err
+		}
+	}
+}
+
+func listRequest(r Resource, o ListOptions, accept string) (*request, error) {
+	q, err := objectRequest(VerbList, http.MethodGet, r, o.Namespace, "")
+	if err != nil {
+		return nil, err
+	}
+	q.target = r.groupKind()
+	if o.Namespace != "" {
+		q.target += " in " + o.Namespace
+	}
+	q.accept, q.idempotent = accept, true
+	q.query = url.Values{"limit": {strconv.FormatInt(o.Limit, 10)}}
+	if o.LabelSelector != "" {
+		q.query.Set("labelSelector", o.LabelSelector)
+	}
+	if o.FieldSelector != "" {
+		q.query.Set("fieldSelector", o.FieldSelector)
+	}
+	return q, nil
+}
+
+// pages reads a list from its start. Each page but the last brings at least one item, so MaxItems bounds them too.
+func pages[T any](ctx context.Context, c *Client, q *request, o ListOptions, decode func(*json.Decoder, *T) error) ([]T, error) {
+	var items []T
+	q.query.Del("continue")
+	for {
+		before := len(items)
+		var p page
+		err := c.call(ctx, q, func(resp *http.Response) error {
+			if err := checkJSON(resp); err != nil {
+				return err
+			}
+			var err error
+			items = items[:before] // an attempt that broke off may have left some
+			p, err = decodePage(resp.Body, func(dec *json.Decoder) error {
+				if len(items) >= o.MaxItems {
+					return q.fail(ReasonTooLarge, 0, fmt.Errorf("more than %d items", o.MaxItems))
+				}
+				var item T
+				if err := decode(dec, &item); err != nil {
+					return err
+				}
+				items = append(items, item)
+				return nil
+			})
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+		if p.Continue == "" {
+			return items, nil
+		}
+		if len(items) == before {
+			return nil, q.fail(ReasonTruncated, 0, fmt.Errorf("an empty page that promises more: %w", io.ErrUnexpectedEOF))
+		}
+		q.query.Set("continue", p.Continue)
+	}
+}
