@@ -1,0 +1,163 @@
+package render
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync"
+	"time"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+
+	"github.com/kyma-project/mothership/internal/kind"
+)
+
+// The child's exit codes.
+const (
+	exitDone     = 0 // a bundle or errors were written
+	exitProtocol = 3 // the parent could not be understood or answered
+	exitMemory   = 4 // the memory limit was reached
+)
+
+// firstMemory is the limit until the request names one: enough for the largest frame.
+const firstMemory = 1 << 30
+
+// ChildMain is what the child process of Isolated runs: it limits itself, reads a request from stdin, renders it, writes
+// the bundle or the errors to stdout, and returns the exit code. It changes the whole process (resource limits, default
+// HTTP transport, environment, time zone), so nothing else may run in it.
+func ChildMain(stdin io.Reader, stdout io.Writer) int {
+	confine()
+	frame, data, err := readFrame(stdin)
+	if err != nil || frame != frameRequest {
+		fmt.Fprintln(os.Stderr, "render child: no request on standard input")
+		return exitProtocol
+	}
+	var w wireRequest
+	if err := decodeFrame(data, &w); err != nil {
+		fmt.Fprintln(os.Stderr, "render child:", err)
+		return exitProtocol
+	}
+	data = nil
+	stop := limitMemory(w.Memory)
+	defer stop()
+	if err := answer(stdin, stdout, &w); err != nil {
+		fmt.Fprintln(os.Stderr, "render child:", err)
+		return exitProtocol
+	}
+	return exitDone
+}
+
+// answer renders a request and writes the result.
+func answer(stdin io.Reader, stdout io.Writer, w *wireRequest) error {
+	b, err := renderWire(stdin, stdout, w)
+	if err != nil {
+		return writeFrame(stdout, frameErrors, flatten(inModule(err, w.Module)))
+	}
+	return writeFrame(stdout, frameBundle, b)
+}
+
+func renderWire(stdin io.Reader, stdout io.Writer, w *wireRequest) (b *wireBundle, err error) {
+	r, err := w.request()
+	if err != nil {
+		return nil, err
+	}
+	if err := r.validate(); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if recover() != nil {
+			err = &Error{Problem: fmt.Sprintf("rendering %s failed in an unforeseen way", r.what()), Err: ErrCrash}
+		}
+	}()
+	out, err := manifestsOf(context.Background(), r, w.Limits) // the parent keeps the deadline
+	if err != nil {
+		return nil, err
+	}
+	if w.HasScopes {
+		if r.ScopeOf, err = askScopes(stdin, stdout, out.objects); err != nil {
+			return nil, err
+		}
+	}
+	return out.bundle(r)
+}
+
+// askScopes asks the parent for the scopes of all kinds of a rendering.
+func askScopes(stdin io.Reader, stdout io.Writer, objects []object) (func(schema.GroupKind) kind.Scope, error) {
+	known := map[schema.GroupKind]kind.Scope{}
+	var kinds []schema.GroupKind
+	for _, o := range objects {
+		gk := refOf(o.fields).GroupKind()
+		if _, ok := known[gk]; !ok {
+			known[gk] = kind.ScopeUnknown
+			kinds = append(kinds, gk)
+		}
+	}
+	if err := writeFrame(stdout, frameKinds, kinds); err != nil {
+		return nil, err
+	}
+	frame, data, err := readFrame(stdin)
+	if err != nil || frame != frameScopes {
+		return nil, errors.New("the parent did not answer")
+	}
+	var answers []kind.Scope
+	if err := decodeFrame(data, &answers); err != nil || len(answers) != len(kinds) {
+		return nil, errors.New("the parent's answer cannot be read")
+	}
+	for i, gk := range kinds {
+		known[gk] = answers[i]
+	}
+	return func(gk schema.GroupKind) kind.Scope { return known[gk] }, nil
+}
+
+// confine takes from the process what rendering does not need, before it reads anything.
+func confine() {
+	os.Clearenv()
+	time.Local = time.UTC
+	http.DefaultTransport = refusingTransport{}
+	http.DefaultClient = &http.Client{Transport: refusingTransport{}}
+	debug.SetMaxStack(256 << 20)
+	setLimits(firstMemory)
+}
+
+// refusingTransport refuses every request.
+type refusingTransport struct{}
+
+func (refusingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
+	return nil, fmt.Errorf("%w: %s", ErrRemote, r.URL.Redacted())
+}
+
+// limitMemory makes the process end with exitMemory soon after it uses more than limit bytes. The kernel's own limit is
+// behind it, for single allocations that are larger than what is left.
+func limitMemory(limit int64) (stop func()) {
+	debug.SetMemoryLimit(limit - limit/8)
+	setLimits(limit)
+	done := make(chan struct{})
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		tick := time.NewTicker(10 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				if used := usedMemory(); used > limit {
+					os.Exit(exitMemory)
+				}
+			}
+		}
+	})
+	return func() { close(done); ended.Wait() }
+}
+
+// usedMemory is what Go's runtime holds, in bytes, without what it has given back.
+func usedMemory() int64 {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	metrics.Read(samples)
+	return int64(samples[0].Value.Uint64() - samples[1].Value.Uint64())
+}
