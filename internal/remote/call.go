@@ -91,7 +91,7 @@ func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error
 		return q.transportError(reqCtx, err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode/100 != 2 && resp.StatusCode != http.StatusNotModified {
+	if resp.StatusCode/100 != 2 && (resp.StatusCode != http.StatusNotModified || q.etag == "") {
 		return q.statusError(resp, readFailure(resp))
 	}
 	if err := decode(resp); err != nil {

@@ -103,7 +103,7 @@ func discoveryRequest(path string, last *document) *request {
 func (c *Client) fetch(ctx context.Context, path string, last *document) (*document, error) {
 	var doc *document
 	err := c.call(ctx, discoveryRequest(path, last), func(resp *http.Response) error {
-		if resp.StatusCode == http.StatusNotModified && last != nil {
+		if resp.StatusCode == http.StatusNotModified {
 			same := *last
 			doc = &same
 			return nil

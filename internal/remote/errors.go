@@ -7,7 +7,7 @@ import (
 	"strings"
 	"time"
 
-	"k8s.io/apimachinery/pkg/runtime/schema"
+	"github.com/kyma-project/mothership/internal/cluster"
 )
 
 // Reason says why a request failed.
@@ -47,30 +47,32 @@ const (
 	ReasonUnexpected Reason = "unexpected answer"
 )
 
-// The sentinels: errors.Is(err, ErrNotFound) and so on hold for an *Error of that reason.
+// The sentinels, as internal/cluster states them: errors.Is(err, ErrNotFound) and so on hold for an *Error of that reason.
+// ErrNotFound also matches what ErrNoKind matches, except a *NoKindError.
 var (
-	ErrUnreachable  error = sentinel(ReasonUnreachable)
-	ErrTimeout      error = sentinel(ReasonTimeout)
-	ErrUnauthorized error = sentinel(ReasonUnauthorized)
-	ErrForbidden    error = sentinel(ReasonForbidden)
-	// ErrNotFound also matches what ErrNoKind matches, except a *NoKindError.
-	ErrNotFound    error = sentinel(ReasonNotFound)
-	ErrConflict    error = sentinel(ReasonConflict)
-	ErrExpired     error = sentinel(ReasonExpired)
-	ErrInvalid     error = sentinel(ReasonInvalid)
-	ErrThrottled   error = sentinel(ReasonThrottled)
-	ErrUnavailable error = sentinel(ReasonUnavailable)
-	ErrTruncated   error = sentinel(ReasonTruncated)
-	ErrTooLarge    error = sentinel(ReasonTooLarge)
-	ErrUnexpected  error = sentinel(ReasonUnexpected)
-	// ErrNoKind says that the server does not serve the kind: *NoKindError of the mapping, or a 404 for the resource
-	// itself (then Client.Forget is due).
-	ErrNoKind error = sentinel(ReasonNoKind)
+	ErrUnreachable  = cluster.ErrUnreachable
+	ErrTimeout      = cluster.ErrTimeout
+	ErrUnauthorized = cluster.ErrUnauthorized
+	ErrForbidden    = cluster.ErrForbidden
+	ErrNotFound     = cluster.ErrNotFound
+	ErrConflict     = cluster.ErrConflict
+	ErrExpired      = cluster.ErrExpired
+	ErrInvalid      = cluster.ErrInvalid
+	ErrThrottled    = cluster.ErrThrottled
+	ErrUnavailable  = cluster.ErrUnavailable
+	ErrTruncated    = cluster.ErrTruncated
+	ErrTooLarge     = cluster.ErrTooLarge
+	ErrUnexpected   = cluster.ErrUnexpected
+	ErrNoKind       = cluster.ErrNoKind
 )
 
-type sentinel Reason
-
-func (s sentinel) Error() string { return string(s) }
+// sentinels are what errors of a reason match.
+var sentinels = map[Reason]error{
+	ReasonUnreachable: ErrUnreachable, ReasonTimeout: ErrTimeout, ReasonUnauthorized: ErrUnauthorized,
+	ReasonForbidden: ErrForbidden, ReasonNotFound: ErrNotFound, ReasonConflict: ErrConflict, ReasonExpired: ErrExpired,
+	ReasonInvalid: ErrInvalid, ReasonThrottled: ErrThrottled, ReasonUnavailable: ErrUnavailable,
+	ReasonTruncated: ErrTruncated, ReasonTooLarge: ErrTooLarge, ReasonUnexpected: ErrUnexpected, ReasonNoKind: ErrNoKind,
+}
 
 // Error is a failed request.
 type Error struct {
@@ -121,24 +123,16 @@ func (e *Error) Unwrap() error { return e.Err }
 
 // Is matches the sentinel of the error's reason.
 func (e *Error) Is(target error) bool {
-	s, ok := target.(sentinel)
-	if !ok {
-		return false
-	}
-	return Reason(s) == e.Reason || Reason(s) == ReasonNotFound && e.Reason == ReasonNoKind
+	return sentinels[e.Reason] == target || target == ErrNotFound && e.Reason == ReasonNoKind
 }
 
 // IsTransient says whether a later attempt may succeed with nothing changed: the runtime was unreachable, hung, throttled,
 // unavailable (500, 502, 503, 504; a webhook that cannot be called is among them), or broke off in the middle. An ended
 // context of the caller is not transient, whatever failed before.
-func IsTransient(err error) bool {
-	var noKind *NoKindError
-	if errors.As(err, &noKind) {
-		return noKind.Stale
-	}
-	var e *Error
-	return errors.As(err, &e) && e.transient()
-}
+func IsTransient(err error) bool { return cluster.IsTransient(err) }
+
+// Transient says whether a later attempt may succeed with nothing changed.
+func (e *Error) Transient() bool { return e.transient() }
 
 func (e *Error) transient() bool {
 	if e.permanent {
@@ -166,38 +160,4 @@ func RetryAfter(err error) (time.Duration, bool) {
 }
 
 // NoKindError says that the server does not serve a kind.
-type NoKindError struct {
-	// GVK that was asked for.
-	GVK schema.GroupVersionKind
-	// Versions of the same group that have the kind, the preferred one first.
-	Versions []string
-	// Groups other than GVK's that have a kind of that name.
-	Groups []string
-	// Stale says that the APIService behind the group and version does not answer, so that its kinds are unknown now.
-	// Such an error is transient and matches ErrUnavailable instead of ErrNoKind.
-	Stale bool
-}
-
-// Error is the message. It names what the server does serve.
-func (e *NoKindError) Error() string {
-	gv := e.GVK.GroupVersion()
-	if e.Stale {
-		return fmt.Sprintf("kind %s of %s is unknown: the APIService of %s does not answer", e.GVK.Kind, gv, gv)
-	}
-	msg := fmt.Sprintf("kind %s of %s is not served", e.GVK.Kind, gv)
-	switch {
-	case len(e.Versions) > 0:
-		return msg + ": the server has it as " + strings.Join(e.Versions, ", ")
-	case len(e.Groups) > 0:
-		return msg + ": the server has that kind in " + strings.Join(e.Groups, ", ")
-	}
-	return msg + ": is its CustomResourceDefinition missing?"
-}
-
-// Is matches ErrNoKind, or ErrUnavailable for a stale group.
-func (e *NoKindError) Is(target error) bool {
-	if e.Stale {
-		return target == ErrUnavailable
-	}
-	return target == ErrNoKind
-}
+type NoKindError = cluster.NoKindError

@@ -97,7 +97,7 @@ func (q *request) statusError(resp *http.Response, body []byte) *Error {
 		}
 		status.Message = shorten(status.Message)
 		e.Err = &apierrors.StatusError{ErrStatus: *status}
-	case resp.StatusCode/100 == 3:
+	case resp.Header.Get("Location") != "":
 		e.Err = errors.New("the address answers with a redirect, which is not followed: is it that of a Kubernetes API?")
 	default:
 		e.Err = describeForeign(resp, body, q.secret)

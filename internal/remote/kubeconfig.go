@@ -112,6 +112,8 @@ func pick(config *api.Config, name string) (*entries, error) {
 	}
 	c := config.Contexts[name]
 	switch {
+	case len(config.Contexts) == 0:
+		return nil, &KubeconfigError{Problem: "it has no contexts: is it a kubeconfig?"}
 	case name == "":
 		return nil, &KubeconfigError{Where: "current-context", Problem: "it is not set: name a context, " + oneOf(config.Contexts)}
 	case c == nil:
@@ -133,9 +135,6 @@ func pick(config *api.Config, name string) (*entries, error) {
 // oneOf lists the contexts, at most 20 of them.
 func oneOf(contexts map[string]*api.Context) string {
 	names := slices.Sorted(maps.Keys(contexts))
-	if len(names) == 0 {
-		return "one; it has none"
-	}
 	more := ""
 	if len(names) > 20 {
 		more = fmt.Sprintf(" … (%d in all)", len(names))

@@ -23,19 +23,7 @@ const (
 	maxRestarts = 3
 )
 
-// ListOptions of List and ListMeta. The zero value lists everything.
-type ListOptions struct {
-	// Namespace to list in; empty: all.
-	Namespace string
-	// LabelSelector and FieldSelector in the API's syntax.
-	LabelSelector, FieldSelector string
-	// Limit is the number of items of a page. Default 500.
-	Limit int64
-	// MaxItems bounds the whole list; beyond it the list fails with ErrTooLarge. Default 100,000.
-	MaxItems int
-}
-
-func (o ListOptions) withDefaults() ListOptions {
+func listDefaults(o ListOptions) ListOptions {
 	setDefault(&o.Limit, defaultPage)
 	setDefault(&o.MaxItems, defaultMaxItems)
 	return o
@@ -82,7 +70,7 @@ func decodeItem(dec *json.Decoder, item *unstructured.Unstructured, gvk schema.G
 
 // list reads all pages, and begins anew when one has expired.
 func list[T any](ctx context.Context, c *Client, r Resource, o ListOptions, accept string, decode func(*json.Decoder, *T) error) ([]T, error) {
-	o = o.withDefaults()
+	o = listDefaults(o)
 	q, err := listRequest(r, o, accept)
 	if err != nil {
 		return nil, err
@@ -103,7 +91,7 @@ func listRequest(r Resource, o ListOptions, accept string) (*request, error) {
 	if err != nil {
 		return nil, err
 	}
-	q.target = r.groupKind()
+	q.target = groupKind(r)
 	if o.Namespace != "" {
 		q.target += " in " + o.Namespace
 	}

@@ -10,24 +10,15 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kyma-project/mothership/internal/cluster"
 	"github.com/kyma-project/mothership/internal/kind"
 )
 
 // Resource is a kind as a server serves it.
-type Resource struct {
-	// GroupVersionResource is where it is served. Resource is the plural name in URLs.
-	schema.GroupVersionResource
-	// Kind of the objects.
-	Kind string
-	// Namespaced says whether the objects live in namespaces.
-	Namespaced bool
-}
-
-// GVK is the resource's group, version and kind.
-func (r Resource) GVK() schema.GroupVersionKind { return r.GroupVersion().WithKind(r.Kind) }
+type Resource = cluster.Resource
 
 // groupKind is Kind.group, as messages name a kind.
-func (r Resource) groupKind() string {
+func groupKind(r Resource) string {
 	return schema.GroupKind{Group: r.Group, Kind: r.Kind}.String()
 }
 

@@ -11,35 +11,21 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kyma-project/mothership/internal/cluster"
 )
 
-// ApplyOptions of Apply.
-type ApplyOptions struct {
-	// Manager is the field manager. It is needed.
-	Manager string
-	// Force takes fields from other managers.
-	Force bool
-	// DryRun changes nothing.
-	DryRun bool
-}
-
-// PatchOptions of Patch.
-type PatchOptions struct {
-	// Manager is the field manager; empty: the user agent.
-	Manager string
-	// DryRun changes nothing.
-	DryRun bool
-}
-
-// DeleteOptions of Delete.
-type DeleteOptions struct {
-	// UID is a precondition: another object of the same name is ErrConflict. Empty: any.
-	UID types.UID
-	// Propagation to dependents; empty: the kind's default.
-	Propagation metav1.DeletionPropagation
-	// DryRun changes nothing.
-	DryRun bool
-}
+// The options of calls, as internal/cluster states them.
+type (
+	// ApplyOptions of Apply.
+	ApplyOptions = cluster.ApplyOptions
+	// PatchOptions of Patch.
+	PatchOptions = cluster.PatchOptions
+	// DeleteOptions of Delete.
+	DeleteOptions = cluster.DeleteOptions
+	// ListOptions of List and ListMeta.
+	ListOptions = cluster.ListOptions
+)
 
 // The answer of Get, Create, Apply and Patch goes into the last argument: a *metav1.PartialObjectMetadata asks for the
 // metadata only, an *unstructured.Unstructured or any other JSON type for the whole object, nil for nothing. It is
@@ -62,7 +48,7 @@ func (c *Client) Create(ctx context.Context, r Resource, namespace string, body 
 	if err != nil {
 		return err
 	}
-	q.target = r.groupKind() + " " + qualified(namespace, nameIn(body))
+	q.target = groupKind(r) + " " + qualified(namespace, nameIn(body))
 	q.body, q.contentType, q.accept = body, acceptJSON, acceptFor(into)
 	return c.call(ctx, q, object(into, r.GVK()))
 }
@@ -101,14 +87,14 @@ func (c *Client) Delete(ctx context.Context, r Resource, namespace, name string,
 	if err != nil {
 		return err
 	}
-	if q.body, err = o.body(); err != nil {
+	if q.body, err = deleteBody(o); err != nil {
 		return q.fail(ReasonInvalid, 0, err)
 	}
 	q.contentType, q.accept, q.idempotent = acceptJSON, acceptMetadata, o.UID != "" || o.DryRun
 	return c.call(ctx, q, discard)
 }
 
-func (o DeleteOptions) body() ([]byte, error) {
+func deleteBody(o DeleteOptions) ([]byte, error) {
 	out := metav1.DeleteOptions{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "DeleteOptions"}}
 	if o.UID != "" {
 		out.Preconditions = &metav1.Preconditions{UID: &o.UID}
@@ -137,7 +123,7 @@ func writeQuery(manager string, dryRun bool) url.Values {
 func objectRequest(verb, method string, r Resource, namespace, name string) (*request, error) {
 	q := &request{
 		verb: verb, method: method, path: resourcePath(r, namespace, name),
-		target: r.groupKind() + " " + qualified(namespace, name),
+		target: groupKind(r) + " " + qualified(namespace, name),
 		secret: r.Group == "" && r.Resource == "secrets",
 	}
 	if err := q.check(r, namespace, name); err != nil {

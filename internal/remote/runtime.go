@@ -127,12 +127,22 @@ func (m *mapper) all() (meta.RESTMapper, error) {
 			kinds[gvk] = r
 		}
 	}
+	return newStaticMapper(kinds, order), nil
+}
+
+// newStaticMapper is apimachinery's mapper over the kinds given; where several fit, the one first in order wins.
+func newStaticMapper(kinds map[schema.GroupVersionKind]Resource, order []schema.GroupVersion) meta.RESTMapper {
 	all := meta.NewDefaultRESTMapper(order)
 	for gvk, r := range kinds {
 		_, singular := meta.UnsafeGuessKindToResource(gvk)
 		all.AddSpecific(gvk, r.GroupVersionResource, singular, scopeOf(r))
 	}
-	return all, nil
+	p := meta.PriorityRESTMapper{Delegate: all}
+	for _, gv := range order {
+		p.ResourcePriority = append(p.ResourcePriority, gv.WithResource(meta.AnyResource))
+		p.KindPriority = append(p.KindPriority, gv.WithKind(meta.AnyKind))
+	}
+	return p
 }
 
 func scopeOf(r Resource) meta.RESTScope {
