@@ -59,6 +59,13 @@ func New(o Options) *Applier {
 	return &Applier{o: o, memo: newCoverageMemo(), contests: newContests(o.Now), health: newHealthCache()}
 }
 
+// WithProgress is the same Applier, its memory shared, telling somebody else.
+func (a *Applier) WithProgress(progress func(Event)) *Applier {
+	b := *a
+	b.o.Progress = progress
+	return &b
+}
+
 // ID names a module on a runtime.
 type ID struct {
 	// Namespace and Module are the module's identity.

@@ -307,3 +307,33 @@ func digestOf(objects []*Object) string {
 	}
 	return Digest(b.Bytes())
 }
+
+// With is the bundle with further objects, such as a module's default custom resource. The bundle itself is not changed.
+func (b *Bundle) With(manifests []Manifest, scopeOf func(schema.GroupKind) kind.Scope) (*Bundle, error) {
+	definitions, err := b.Definitions()
+	if err != nil {
+		return nil, err
+	}
+	more, err := New(manifests, Options{Module: b.Module, Namespace: b.Namespace, ScopeOf: func(gk schema.GroupKind) kind.Scope {
+		for _, d := range definitions {
+			if d.GroupKind() == gk {
+				if d.Namespaced {
+					return kind.ScopeNamespaced
+				}
+				return kind.ScopeCluster
+			}
+		}
+		if scopeOf != nil {
+			return scopeOf(gk)
+		}
+		return kind.ScopeUnknown
+	}})
+	if err != nil {
+		return nil, err
+	}
+	out := *b
+	out.Objects = append(append([]*Object{}, b.Objects...), more.Objects...)
+	sortObjects(out.Objects)
+	out.Digest = digestOf(out.Objects)
+	return &out, refuseDuplicates(out.Objects)
+}

@@ -11,52 +11,79 @@ import (
 // What went wrong with a call, matched by errors.Is. Where the server sent a Status, the error also unwraps to
 // apimachinery's *StatusError.
 var (
-	// ErrUnreachable: no answer was had: DNS, refused, reset, TLS.
+	// ErrUnreachable: no answer came: dial, DNS, refusal, TLS, or the end of the connection before an answer.
 	ErrUnreachable = errors.New("unreachable")
-	// ErrTimeout: the server did not answer within the call's deadline.
-	ErrTimeout = errors.New("timeout")
-	// ErrUnauthorized is 401.
+	// ErrTimeout: the deadline of one request passed.
+	ErrTimeout = errors.New("timed out")
+	// ErrUnauthorized: 401.
 	ErrUnauthorized = errors.New("unauthorized")
-	// ErrForbidden is 403.
+	// ErrForbidden: 403.
 	ErrForbidden = errors.New("forbidden")
-	// ErrNotFound is 404.
+	// ErrNotFound: 404, for an object or, with ErrNoKind, for a resource as such.
 	ErrNotFound = errors.New("not found")
-	// ErrConflict is 409.
+	// ErrNoKind: the server does not serve the kind: *NoKindError of the mapping, or a 404 for the resource itself.
+	ErrNoKind = errors.New("kind not served")
+	// ErrConflict: 409: a precondition, a field manager's fields, or an object that exists already.
 	ErrConflict = errors.New("conflict")
-	// ErrInvalid is 400 or 422.
-	ErrInvalid = errors.New("invalid")
-	// ErrThrottled is 429.
-	ErrThrottled = errors.New("throttled")
-	// ErrUnavailable is 5xx.
-	ErrUnavailable = errors.New("unavailable")
-	// ErrExpired is 410.
+	// ErrExpired: 410: a continue token or resourceVersion is too old.
 	ErrExpired = errors.New("expired")
-	// ErrTruncated: the answer ended early.
-	ErrTruncated = errors.New("truncated")
+	// ErrInvalid: 400, 422, and other refusals of a request as such.
+	ErrInvalid = errors.New("invalid")
+	// ErrThrottled: 429.
+	ErrThrottled = errors.New("throttled")
+	// ErrUnavailable: 5xx.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrTruncated: an answer ended in the middle.
+	ErrTruncated = errors.New("truncated answer")
+	// ErrTooLarge: an answer is larger than its bound.
+	ErrTooLarge = errors.New("answer too large")
+	// ErrUnexpected: an answer that a Kubernetes API does not give: a redirect, a page, undecodable JSON.
+	ErrUnexpected = errors.New("unexpected answer")
 )
 
-// IsTransient says whether the same call may succeed later without anybody changing anything.
+// IsTransient says whether the same call may succeed later without anybody changing anything: the error says so by a
+// method Transient.
 func IsTransient(err error) bool {
-	for _, transient := range []error{ErrUnreachable, ErrTimeout, ErrThrottled, ErrUnavailable, ErrExpired, ErrTruncated} {
-		if errors.Is(err, transient) {
-			return true
-		}
-	}
-	return false
+	var t interface{ Transient() bool }
+	return errors.As(err, &t) && t.Transient()
 }
 
-// NoKindError says that a server does not serve a kind.
+// NoKindError says that the server does not serve a kind.
 type NoKindError struct {
+	// GVK that was asked for.
 	GVK schema.GroupVersionKind
-	// Served are the versions of the kind that the server does serve.
-	Served []string
+	// Versions of the same group that have the kind, the preferred one first.
+	Versions []string
+	// Groups other than GVK's that have a kind of that name.
+	Groups []string
+	// Stale says that the APIService behind the group and version does not answer, so that its kinds are unknown now.
+	// Such an error is transient and matches ErrUnavailable instead of ErrNoKind.
+	Stale bool
 }
 
-// Error says what is missing and what there is instead.
+// Error is the message. It names what the server does serve.
 func (e *NoKindError) Error() string {
-	what := fmt.Sprintf("the server has no kind %s in %s", e.GVK.Kind, e.GVK.GroupVersion())
-	if len(e.Served) > 0 {
-		return what + ", only in " + strings.Join(e.Served, ", ")
+	gv := e.GVK.GroupVersion()
+	if e.Stale {
+		return fmt.Sprintf("kind %s of %s is unknown: the APIService of %s does not answer", e.GVK.Kind, gv, gv)
 	}
-	return what + ": install the CustomResourceDefinition first"
+	msg := fmt.Sprintf("kind %s of %s is not served", e.GVK.Kind, gv)
+	switch {
+	case len(e.Versions) > 0:
+		return msg + ": the server has it as " + strings.Join(e.Versions, ", ")
+	case len(e.Groups) > 0:
+		return msg + ": the server has that kind in " + strings.Join(e.Groups, ", ")
+	}
+	return msg + ": is its CustomResourceDefinition missing?"
 }
+
+// Is matches ErrNoKind, or ErrUnavailable for a stale group.
+func (e *NoKindError) Is(target error) bool {
+	if e.Stale {
+		return target == ErrUnavailable
+	}
+	return target == ErrNoKind
+}
+
+// Transient says whether the kind may be known later.
+func (e *NoKindError) Transient() bool { return e.Stale }

@@ -19,6 +19,8 @@ const (
 	VerbDeleteCollection = "deletecollection"
 	VerbDiscovery        = "discovery"
 	VerbVersion          = "version"
+	// VerbWait counts the looks of Serves.
+	VerbWait = "wait"
 )
 
 // Stats is the number of HTTP requests by verb, retries included.
