@@ -1,9 +1,25 @@
 // Package source fetches the sources of modules and checks them: a place in, a verified tree of files out.
 //
-// It knows directories, single files and HTTP(S) archives; Fetcher is the contract by which Git, Helm repositories and
-// OCI registries are added. Everything that arrives is hostile until checked: sizes, counts, paths and links are
-// bounded before a byte is kept. The package may import the api module and the standard library; it knows neither
-// rendering nor runtimes.
+// It knows directories, single files, standard input and HTTP(S) archives; Fetcher is the contract by which Git, Helm
+// repositories and OCI registries are added. Everything that arrives is hostile until checked: sizes, counts, paths and
+// links are bounded before a byte is kept.
+//
+// # What is fetched
+//
+//   - A chart is a folder, or an archive with one folder at its top. A folder's .helmignore is honoured.
+//   - A kustomization is its folder and every local folder and file that it refers to, directly or not; the tree's root
+//     is then their closest common ancestor, and Tree.Root says where the named folder is. References to other hosts
+//     are refused: what is rendered is what was verified.
+//   - Manifests are one YAML or JSON file, or all of them in a folder.
+//
+// # Trade-offs
+//
+// A tree is held in memory: it is bounded, it is needed whole by every renderer, and nothing has to be cleaned up. What
+// only kustomize can know when it runs, such as addresses inside of the configurations of its plugins, is not found
+// here: whoever renders a tree that is not Trusted must deny it the network.
+//
+// The package may import the api module, helm's reader of ignore files, a YAML parser and the standard library; it knows
+// neither rendering nor runtimes.
 package source
 
 // File is one regular file of a tree.
