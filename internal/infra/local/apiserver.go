@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 )
 
 // startAPIServer starts kube-apiserver and waits until it is ready, on another port when somebody took the one that was
@@ -48,8 +49,8 @@ func (s *Server) apiserverArgs() []string {
 		"--authorization-mode=RBAC", "--allow-privileged=true",
 		"--service-cluster-ip-range=10.0.0.0/16",
 	}
-	if !s.options.serviceAccounts() {
-		args = append(args, "--disable-admission-plugins=ServiceAccount")
+	if idle := s.options.idleAdmission(); len(idle) > 0 {
+		args = append(args, "--disable-admission-plugins="+strings.Join(idle, ","))
 	}
 	return slices.Concat(args, s.options.APIServerArgs)
 }

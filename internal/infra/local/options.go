@@ -19,6 +19,8 @@ type Options struct {
 	// Controllers of kube-controller-manager, as in DefaultControllers and WorkloadControllers. Without any, it is not
 	// started, and nothing deletes the content of namespaces or follows owner references.
 	Controllers []string
+	// Nodes runs the simulation of the package node, so that pods get Ready without machines.
+	Nodes bool
 	// APIServerArgs are further arguments of kube-apiserver; they win over ours.
 	APIServerArgs []string
 	// Etcd is shared with other servers and closed by its owner, after them. Nil: one of its own.
@@ -64,8 +66,17 @@ func (o *Options) validate() error {
 	return nil
 }
 
-// serviceAccounts says whether namespaces get their default service account, without which the admission of pods that
-// need one would refuse them all.
-func (o *Options) serviceAccounts() bool {
-	return slices.Contains(o.Controllers, "serviceaccount-controller") || slices.Contains(o.Controllers, "*")
+// idleAdmission names the admission plugins that would wait for a controller that does not run: without service account
+// controller no pod would be let in, and without the protection controllers no claim would ever be gone.
+func (o *Options) idleAdmission() []string {
+	var idle []string
+	for _, needs := range []struct{ plugin, controller string }{
+		{"ServiceAccount", "serviceaccount-controller"},
+		{"StorageObjectInUseProtection", "persistentvolumeclaim-protection-controller"},
+	} {
+		if !slices.Contains(o.Controllers, needs.controller) && !slices.Contains(o.Controllers, "*") {
+			idle = append(idle, needs.plugin)
+		}
+	}
+	return idle
 }

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"k8s.io/client-go/rest"
+
+	"github.com/kyma-project/mothership/internal/infra/local/node"
 )
 
 const (
@@ -30,7 +32,8 @@ type Server struct {
 	pki     *pki
 	port    int
 
-	apiserver, controllers *process // controllers is nil where none are asked for
+	apiserver, controllers *process   // controllers is nil where none are asked for
+	node                   *node.Node // nil likewise
 
 	done    chan struct{}
 	err     error // why it ended by itself; read after done
@@ -73,7 +76,13 @@ func (s *Server) start(ctx context.Context) (err error) {
 	if err := s.startAPIServer(ctx); err != nil {
 		return err
 	}
-	return s.startControllers(ctx)
+	if err := s.startControllers(ctx); err != nil {
+		return err
+	}
+	if s.options.Nodes {
+		s.node, err = node.Start(ctx, s.Config())
+	}
+	return err
 }
 
 // startOwnEtcd starts an etcd in a folder within ours.
@@ -137,6 +146,9 @@ func (s *Server) Close() error { return s.close() }
 
 func (s *Server) stop() error {
 	close(s.closing)
+	if s.node != nil {
+		s.node.Close()
+	}
 	errs := s.stopProcesses()
 	if s.options.Etcd == nil && s.etcd != nil {
 		errs = append(errs, s.etcd.Close())

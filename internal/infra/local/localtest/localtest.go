@@ -29,7 +29,7 @@ import (
 
 // Option changes what is started, as in
 //
-//	localtest.Start(t, func(o *local.Options) { o.Controllers = local.WorkloadControllers })
+//	localtest.Start(t, func(o *local.Options) { o.Nodes, o.Controllers = true, local.WorkloadControllers })
 type Option = func(*local.Options)
 
 // Start starts a server with the namespace and garbage collection controllers for one test, and closes it when the test
