@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/cluster"
@@ -53,10 +54,15 @@ func (s *Set) pruneOne(ctx context.Context, e *Extra) error {
 			return err
 		}
 	}
-	if e.Action != ActionKeep && e.live.DeletionTimestamp == nil {
-		if err := s.delete(ctx, e); err != nil {
-			return err
-		}
+	var err error
+	switch {
+	case e.release:
+		err = s.releaseOne(ctx, e)
+	case e.Action != ActionKeep && e.live.DeletionTimestamp == nil:
+		err = s.delete(ctx, e)
+	}
+	if err != nil {
+		return err
 	}
 	s.a.o.Progress(Event{Object: e.Ref, Action: e.Action, Message: e.Reason})
 	return nil
@@ -66,6 +72,24 @@ func (s *Set) pruneOne(ctx context.Context, e *Extra) error {
 func (s *Set) delete(ctx context.Context, e *Extra) error {
 	err := s.t.Client.Delete(ctx, e.Resource, e.Ref.Namespace, e.Ref.Name,
 		cluster.DeleteOptions{UID: e.live.UID, Propagation: metav1.DeletePropagationBackground})
+	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) {
+		return nil
+	}
+	return err
+}
+
+// releaseOne takes an object that is kept out of the set: it loses the set's label, and stays as it is.
+func (s *Set) releaseOne(ctx context.Context, e *Extra) error {
+	patch, err := encode(map[string]any{"metadata": map[string]any{
+		"uid":         e.live.UID,
+		"labels":      map[string]any{v1beta2.ApplySetPartOfLabel: nil},
+		"annotations": map[string]any{v1beta2.DigestAnnotation: nil},
+	}})
+	if err != nil {
+		return err
+	}
+	err = s.t.Client.Patch(ctx, e.Resource, e.Ref.Namespace, e.Ref.Name, types.MergePatchType, patch,
+		cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
 	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) {
 		return nil
 	}
@@ -91,7 +115,7 @@ func (s *Set) Finish(ctx context.Context, p *Plan, inputDigest string) error {
 	next := s.parent
 	next.kinds, next.namespaces = used(p)
 	for _, e := range p.Prune {
-		if e.Action == ActionKeep {
+		if e.Action == ActionKeep && !e.release {
 			next.kinds = union(next.kinds, []schema.GroupKind{e.Ref.GroupKind()})
 			if e.Ref.Namespace != "" && e.Ref.Namespace != v1beta2.SystemNamespace {
 				next.namespaces = union(next.namespaces, []string{e.Ref.Namespace})

@@ -349,7 +349,7 @@ func newExtra(ref bundle.Ref, r cluster.Resource, live metav1.PartialObjectMetad
 	}
 	e := &Extra{Ref: ref, Resource: r, Action: ActionPrune, live: live}
 	if isKept(live.Annotations) {
-		e.Action, e.Reason = ActionKeep, "its annotation says keep"
+		e.Action, e.Reason, e.release = ActionKeep, "its annotation says keep", true
 	}
 	return e
 }

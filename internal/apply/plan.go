@@ -58,6 +58,7 @@ type Extra struct {
 	Action   Action // ActionPrune or ActionKeep
 	Reason   string // why it is kept
 	live     metav1.PartialObjectMetadata
+	release  bool // it is kept for good, and leaves the set
 }
 
 // Changes says whether the plan would change the runtime.
@@ -68,7 +69,7 @@ func (p *Plan) Changes() bool {
 		}
 	}
 	for _, e := range p.Prune {
-		if e.Action == ActionPrune {
+		if e.Action == ActionPrune || e.release {
 			return true
 		}
 	}

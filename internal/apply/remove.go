@@ -24,7 +24,7 @@ type Removal struct {
 	// Blocking are custom resources of people that the set's definitions would take with them. They must be deleted
 	// before the removal goes on.
 	Blocking []bundle.Ref
-	// Kept are members that were left because they are protected.
+	// Kept are members that were left because they are protected, once the removal is done.
 	Kept []bundle.Ref
 }
 
@@ -43,7 +43,7 @@ func (s *Set) Remove(ctx context.Context) (*Removal, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := &Removal{Kept: kept}
+	out := &Removal{}
 	var custom, definitions, rest []*Extra
 	for _, e := range all {
 		switch {
@@ -70,21 +70,25 @@ func (s *Set) Remove(ctx context.Context) (*Removal, error) {
 		}
 		return out, s.pokeAll(ctx, definitions)
 	}
+	for _, e := range kept {
+		if err := s.releaseOne(ctx, e); err != nil {
+			return out, &ObjectError{Object: e.Ref, Err: err}
+		}
+		out.Kept = append(out.Kept, e.Ref)
+	}
 	return s.removeParent(ctx, out)
 }
 
 // everything is all members in the order of removal, and those that are protected.
-func (s *Set) everything(ctx context.Context) ([]*Extra, []bundle.Ref, error) {
+func (s *Set) everything(ctx context.Context) (all, kept []*Extra, err error) {
 	plan := &Plan{bundle: &bundle.Bundle{}} // of a bundle that has nothing
 	members, err := s.members(ctx, plan)
 	if err != nil {
 		return nil, nil, err
 	}
-	var all []*Extra
-	var kept []bundle.Ref
 	for _, e := range s.extras(plan, members) {
 		if e.Action == ActionKeep {
-			kept = append(kept, e.Ref)
+			kept = append(kept, e)
 			continue
 		}
 		e.Action = ActionDelete

@@ -1,0 +1,162 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/kyma-project/mothership/internal/apply"
+	"github.com/kyma-project/mothership/internal/cluster"
+	"github.com/kyma-project/mothership/internal/source"
+	"github.com/kyma-project/mothership/reconciler"
+)
+
+// lookAgain is when a module that is not ready yet is looked at again.
+const lookAgain = 2 * time.Second
+
+// Reconcile is one pass: render → apply → prune → ready → report. It never waits for readiness, it says so.
+func (r *Reconciler) Reconcile(ctx context.Context, req reconciler.Request) reconciler.Result {
+	rt, ok := req.Runtime.(*Runtime)
+	if !ok {
+		return reconciler.Terminal(fmt.Errorf("the built-in reconciler cannot work on a runtime of type %T", req.Runtime))
+	}
+	if req.Component.Deleting {
+		return r.remove(ctx, rt, req.Component)
+	}
+	if missing := missingFacts(req); len(missing) > 0 {
+		return reconciler.Waiting(missing...)
+	}
+	s, err := r.Open(ctx, rt, req.Component)
+	if err != nil {
+		return resultOf(err)
+	}
+	if err := s.Observe(ctx, true); err != nil {
+		return resultOf(err)
+	}
+	if err := s.Apply(ctx); err != nil {
+		return resultOf(err)
+	}
+	notReady, err := s.Ready(ctx)
+	if err != nil {
+		return resultOf(err)
+	}
+	return report(req.Component, s, notReady)
+}
+
+func missingFacts(req reconciler.Request) []string {
+	var missing []string
+	for _, need := range req.Component.Template.Needs {
+		if _, ok := req.Facts[need]; !ok {
+			missing = append(missing, need)
+		}
+	}
+	sort.Strings(missing)
+	return missing
+}
+
+// report says how the module is. A module that is ready is itself a fact.
+func report(c reconciler.Component, s *Session, notReady []apply.NotReady) reconciler.Result {
+	if err := Failure(notReady); err != nil {
+		return reconciler.Terminal(err)
+	}
+	if len(notReady) > 0 {
+		return reconciler.RetryAfter(lookAgain, "not ready: "+summary(notReady))
+	}
+	return reconciler.Done(reconciler.Fact{Key: "module." + c.Name, Value: c.Template.Version})
+}
+
+// FailedError says that objects can no longer become ready by themselves.
+type FailedError struct{ Objects []apply.NotReady }
+
+// Error names the objects and why.
+func (e *FailedError) Error() string { return "failed: " + summary(e.Objects) }
+
+// Failure is a *FailedError if any of the objects has failed.
+func Failure(notReady []apply.NotReady) error {
+	var failed []apply.NotReady
+	for _, n := range notReady {
+		if n.Failed {
+			failed = append(failed, n)
+		}
+	}
+	if len(failed) == 0 {
+		return nil
+	}
+	return &FailedError{Objects: failed}
+}
+
+// maxNamed bounds how many objects a message names.
+const maxNamed = 5
+
+func summary(list []apply.NotReady) string {
+	var parts []string
+	for _, n := range list[:min(maxNamed, len(list))] {
+		parts = append(parts, n.String())
+	}
+	if more := len(list) - maxNamed; more > 0 {
+		parts = append(parts, fmt.Sprintf("and %d more", more))
+	}
+	return strings.Join(parts, "; ")
+}
+
+// remove takes one step in removing the module.
+func (r *Reconciler) remove(ctx context.Context, rt *Runtime, c reconciler.Component) reconciler.Result {
+	set, err := r.OpenRemoval(ctx, rt, c)
+	if err != nil {
+		return resultOf(err)
+	}
+	removal, err := set.Remove(ctx)
+	switch {
+	case err != nil:
+		return resultOf(err)
+	case removal.Done:
+		return reconciler.Done()
+	case len(removal.Blocking) > 0:
+		return reconciler.RetryAfter(time.Minute, BlockedMessage(removal))
+	}
+	return reconciler.RetryAfter(lookAgain, "removing: "+summary(removal.Waiting))
+}
+
+// BlockedMessage names the custom resources that hold up a removal.
+func BlockedMessage(removal *apply.Removal) string {
+	var names []string
+	for _, ref := range removal.Blocking[:min(maxNamed, len(removal.Blocking))] {
+		names = append(names, ref.String())
+	}
+	if more := len(removal.Blocking) - maxNamed; more > 0 {
+		names = append(names, fmt.Sprintf("and %d more", more))
+	}
+	return "custom resources that the module does not own would be deleted with their definitions: " + strings.Join(names, "; ")
+}
+
+func resultOf(err error) reconciler.Result {
+	if Retryable(err) {
+		return reconciler.Retry(err)
+	}
+	return reconciler.Terminal(err)
+}
+
+// Retryable says whether the same pass may succeed later without anybody changing the module. Of several errors, all
+// must be retryable.
+func Retryable(err error) bool {
+	switch e := err.(type) { //nolint:errorlint // the tree of joined errors is walked here
+	case nil:
+		return true
+	case interface{ Unwrap() []error }:
+		for _, one := range e.Unwrap() {
+			if !Retryable(one) {
+				return false
+			}
+		}
+		return true
+	}
+	if many := (interface{ Unwrap() []error })(nil); errors.As(err, &many) {
+		return Retryable(many.(error))
+	}
+	noKind := (*cluster.NoKindError)(nil)
+	return cluster.IsTransient(err) || errors.Is(err, cluster.ErrConflict) || errors.As(err, &noKind) ||
+		errors.Is(err, source.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+}

@@ -1,0 +1,168 @@
+package mothership
+
+import (
+	"context"
+	"io"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/apply"
+	"github.com/kyma-project/mothership/internal/module"
+	"github.com/kyma-project/mothership/internal/remote"
+	"github.com/kyma-project/mothership/internal/render"
+	"github.com/kyma-project/mothership/internal/source"
+	"github.com/kyma-project/mothership/reconciler"
+)
+
+// Module is what is to be installed.
+type Module struct {
+	// Name of the module, and Namespace that it is installed into (created where missing). Together they are its
+	// identity in a cluster. Both are DNS labels.
+	Name, Namespace string
+	// Template says where the module comes from and how it is treated; Template.Source is needed (see Chart,
+	// Kustomization, Manifests).
+	Template v1beta2.ModuleTemplateSpec
+	// Values for a Helm chart, over those of Template and of the chart itself.
+	Values map[string]any
+}
+
+// Chart is a Helm chart: a directory, a .tgz, or an http(s) address of one.
+func Chart(place string) v1beta2.Source { return v1beta2.Source{Chart: refTo(place)} }
+
+// Kustomization is a directory, or an http(s) address of an archive of one.
+func Kustomization(place string) v1beta2.Source { return v1beta2.Source{Kustomize: refTo(place)} }
+
+// Manifests are a YAML file, a directory of them, an http(s) address, or "-" for Options.Stdin.
+func Manifests(place string) v1beta2.Source { return v1beta2.Source{Manifests: refTo(place)} }
+
+func refTo(place string) *v1beta2.SourceRef {
+	if u, err := url.Parse(place); err == nil && u.Scheme != "" && strings.Contains(place, "://") {
+		return &v1beta2.SourceRef{URL: place}
+	}
+	return &v1beta2.SourceRef{Path: place}
+}
+
+func (m Module) component() reconciler.Component {
+	return reconciler.Component{Name: m.Name, Namespace: m.Namespace, Template: m.Template, Values: m.Values}
+}
+
+// Options of New. The zero value works.
+type Options struct {
+	// Isolate renders untrusted sources (downloads) in a child process with a memory limit and a kill deadline.
+	// Without it they are rendered in this process, within a deadline that cannot stop a template that never ends.
+	Isolate *Isolation
+	// IsolateAll renders local sources in the child process too.
+	IsolateAll bool
+	// CacheBytes bounds the cache of rendered bundles. Default: 64 MiB. Negative: no cache.
+	CacheBytes int64
+	// RenderTimeout is the longest that rendering one module may take. Default: 20 s.
+	RenderTimeout time.Duration
+	// Connection limits what is asked of each cluster.
+	Connection Connection
+	// Parallel is the number of objects sent at the same time to one cluster. Default: 8.
+	Parallel int
+	// Stdin is read for Manifests("-"). Default: none.
+	Stdin io.Reader
+}
+
+// Isolation is a child process that renders.
+type Isolation struct {
+	// Command that runs RenderChild: usually the own executable with an argument by which its main knows what to do.
+	Command []string
+	// MemoryBytes is the hard limit. Default: 512 MiB.
+	MemoryBytes int64
+}
+
+// Connection limits what is asked of one cluster. The zero value works.
+type Connection struct {
+	// QPS and Burst limit requests per second. Default: 500 and 1000.
+	QPS   float64
+	Burst int
+	// CallTimeout is the deadline of one request. Default: 30 s.
+	CallTimeout time.Duration
+	// Retries of a request that failed for a passing reason. Default: 4. Negative: none.
+	Retries int
+}
+
+// Installer works on clusters. It is safe for concurrent use.
+type Installer struct {
+	o        Options
+	sources  source.Fetcher
+	renderer render.Renderer
+	shared   *module.Reconciler
+	applier  *apply.Applier
+}
+
+// New makes an Installer.
+func New(o Options) *Installer {
+	i := &Installer{o: o, sources: source.New(source.Options{}), applier: apply.New(apply.Options{Parallel: o.Parallel})}
+	i.renderer = newRenderer(o)
+	i.shared = i.reconcilerWith(i.applier)
+	return i
+}
+
+func newRenderer(o Options) render.Renderer {
+	var r render.Renderer = render.New(render.Options{Timeout: o.RenderTimeout})
+	if o.Isolate != nil {
+		child := render.Isolated(render.IsolatedOptions{Command: o.Isolate.Command, Memory: o.Isolate.MemoryBytes, Timeout: o.RenderTimeout})
+		if o.IsolateAll {
+			r = child
+		} else {
+			r = render.ByTrust(r, child)
+		}
+	}
+	if o.CacheBytes < 0 {
+		return r
+	}
+	size := o.CacheBytes
+	if size == 0 {
+		size = 64 << 20
+	}
+	return render.Cached(r, size)
+}
+
+func (i *Installer) reconcilerWith(a *apply.Applier) *module.Reconciler {
+	return module.New(module.Options{Sources: i.sources, Renderer: i.renderer, Applier: a, Stdin: i.o.Stdin})
+}
+
+// connect makes the one connection of a call. The caller closes it.
+func (i *Installer) connect(cfg *rest.Config) (*module.Runtime, func(), error) {
+	c, err := remote.New(cfg, remote.Options{
+		QPS: i.o.Connection.QPS, Burst: i.o.Connection.Burst,
+		Timeout: i.o.Connection.CallTimeout, Retries: i.o.Connection.Retries,
+	})
+	if err != nil {
+		return nil, nil, err
+	}
+	return module.NewRuntime(cfg.Host, c), c.Close, nil
+}
+
+// NewReconciler is the built-in module reconciler, for wrapping with reconciler.With. It drives the components of
+// runtimes made by NewRuntime or by a control plane.
+func NewReconciler(o Options) reconciler.Reconciler { return New(o).shared }
+
+// NewRuntime is the cluster that a rest.Config reaches, for calling a reconciler without a control plane. Close it when done.
+func NewRuntime(name string, cfg *rest.Config, o Connection) (rt reconciler.Runtime, closeIt func(), err error) {
+	c, err := remote.New(cfg, remote.Options{QPS: o.QPS, Burst: o.Burst, Timeout: o.CallTimeout, Retries: o.Retries})
+	if err != nil {
+		return nil, nil, err
+	}
+	return module.NewRuntime(name, c), c.Close, nil
+}
+
+// RenderChild is the whole of a child process of Isolation: call it first in main when the arguments say so, and exit with
+// its result.
+func RenderChild() int { return render.ChildMain(os.Stdin, os.Stdout) }
+
+// withTimeout gives a context a deadline where one is asked for.
+func withTimeout(ctx context.Context, d time.Duration) (context.Context, context.CancelFunc) {
+	if d <= 0 {
+		return context.WithCancel(ctx)
+	}
+	return context.WithTimeoutCause(ctx, d, errTimedOut)
+}

@@ -1,0 +1,90 @@
+package mothership
+
+import (
+	"context"
+	"time"
+
+	"k8s.io/client-go/rest"
+
+	"github.com/kyma-project/mothership/internal/apply"
+	"github.com/kyma-project/mothership/internal/module"
+)
+
+// UninstallOptions of Uninstall. The zero value works.
+type UninstallOptions struct {
+	// Timeout of the whole call. Default: 5 m.
+	Timeout time.Duration
+	// Progress is told of each object that is deleted. It must be safe for concurrent use.
+	Progress func(Event)
+	// Waiting is told what is not gone yet, at each look.
+	Waiting func([]NotReady)
+}
+
+// Uninstall removes all of a module, and returns when it is gone: custom resources first, definitions last, and only when no
+// instance of them is left that somebody else made (else *BlockedError names them). Objects that are protected stay, and
+// so does the namespace. Only name and namespace of the module are needed. A module that is not installed is no error.
+func (i *Installer) Uninstall(ctx context.Context, cfg *rest.Config, m Module, o UninstallOptions) (*Result, error) {
+	if o.Timeout <= 0 {
+		o.Timeout = defaultTimeout
+	}
+	ctx, cancel := withTimeout(ctx, o.Timeout)
+	defer cancel()
+	rt, closeIt, err := i.connect(cfg)
+	if err != nil {
+		return nil, err
+	}
+	defer closeIt()
+	run := &installation{rt: rt, m: m, o: InstallOptions{Progress: o.Progress}, started: time.Now(), events: map[Ref]Event{}}
+	run.r = i.reconcilerWith(i.applier.WithProgress(run.event))
+	removal, err := run.untilGone(ctx, o.Waiting)
+	out := run.result()
+	for _, e := range run.events {
+		out.Objects = append(out.Objects, e)
+	}
+	sortEvents(out.Objects)
+	if removal != nil {
+		out.Blocking = removal.Blocking
+		for _, ref := range removal.Kept {
+			out.Objects = append(out.Objects, Event{Object: ref, Action: ActionKeep, Message: "its annotation says keep"})
+		}
+	}
+	return out, err
+}
+
+func (run *installation) untilGone(ctx context.Context, waiting func([]NotReady)) (*apply.Removal, error) {
+	doing := "uninstalling " + run.m.Name
+	var set *apply.Set
+	err := retry(ctx, doing, func(ctx context.Context) (err error) {
+		set, err = run.r.OpenRemoval(ctx, run.rt, run.m.component())
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	removal := &apply.Removal{}
+	pause := firstPause / 2
+	for range maxPasses {
+		var next *apply.Removal
+		err := retry(ctx, doing, func(ctx context.Context) (err error) {
+			next, err = set.Remove(ctx)
+			return err
+		})
+		if err != nil {
+			return removal, err
+		}
+		removal = next
+		switch {
+		case removal.Done:
+			return removal, nil
+		case len(removal.Blocking) > 0:
+			return removal, &BlockedError{Message: module.BlockedMessage(removal)}
+		}
+		if waiting != nil {
+			waiting(removal.Waiting)
+		}
+		if !sleep(ctx, &pause) {
+			break
+		}
+	}
+	return removal, interrupted(ctx, &TimeoutError{Doing: doing, NotReady: removal.Waiting})
+}
