@@ -2,11 +2,14 @@
 // needs a cluster's discovery for them.
 //
 // The table (table.go) is generated from the discovery of the kube-apiserver that the kube module builds, with every
-// API enabled; a test compares the two. It may import k8s.io/apimachinery's schema package only. All functions are pure and
-// safe for concurrent use.
+// API and feature enabled; a test compares the two. It has what can be kept in a cluster: kinds that can only be asked
+// (SubjectAccessReview) and sub-resources are left out. The package may import k8s.io/apimachinery's schema package
+// only. All functions are pure and safe for concurrent use.
 package kind
 
 import "k8s.io/apimachinery/pkg/runtime/schema"
+
+//go:generate go test . -run TestTableIsTheServersDiscovery -count=1 -update
 
 // Info is what is known of a kind.
 type Info struct {
