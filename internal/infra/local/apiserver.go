@@ -13,7 +13,7 @@ import (
 func (s *Server) startAPIServer(ctx context.Context) error {
 	for range startAttempts - 1 {
 		err := s.tryAPIServer(ctx)
-		if !errors.Is(err, errPortTaken) || s.options.Port != 0 {
+		if !errors.Is(err, ErrPortTaken) || s.options.Port != 0 {
 			return err
 		}
 	}
@@ -61,7 +61,7 @@ func (s *Server) startControllers(ctx context.Context) error {
 		return nil
 	}
 	for range startAttempts - 1 {
-		if err := s.tryControllers(ctx); !errors.Is(err, errPortTaken) {
+		if err := s.tryControllers(ctx); !errors.Is(err, ErrPortTaken) {
 			return err
 		}
 	}

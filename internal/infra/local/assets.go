@@ -35,12 +35,12 @@ func Assets() (string, error) {
 			return "", err
 		}
 	}
-	return dir, checkAssets(dir)
+	return dir, checkAssets(dir, binEtcd, binAPIServer)
 }
 
-// checkAssets says which executable is missing in the folder.
-func checkAssets(dir string) error {
-	for _, bin := range []string{binEtcd, binAPIServer} {
+// checkAssets says which of the executables is missing in the folder.
+func checkAssets(dir string, bins ...string) error {
+	for _, bin := range bins {
 		if info, err := os.Stat(filepath.Join(dir, bin)); err != nil || info.Mode()&0o111 == 0 {
 			return fmt.Errorf("finding %s in %s: %w: run make kube", bin, dir, ErrNoAssets)
 		}

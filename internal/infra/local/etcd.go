@@ -37,6 +37,9 @@ func StartEtcd(o EtcdOptions) (*Etcd, error) {
 		}
 		o.Assets = dir
 	}
+	if err := checkAssets(o.Assets, binEtcd); err != nil {
+		return nil, err
+	}
 	f, err := openFolder(o.Dir)
 	if err != nil {
 		return nil, err

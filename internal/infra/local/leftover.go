@@ -54,8 +54,11 @@ func (f *folder) close() error {
 
 // writePID records a child for reap.
 func writePID(file string, pid int) error {
-	return os.WriteFile(file, fmt.Appendf(nil, "%d %s\n", pid, identity(pid)), 0o600)
+	return os.WriteFile(file, []byte(pidLine(pid)), 0o600)
 }
+
+// pidLine is the content of a pid file: the pid and who it is.
+func pidLine(pid int) string { return fmt.Sprintf("%d %s\n", pid, identity(pid)) }
 
 // reap kills what the pid file names, if it is still that process: the leftover of a parent that was killed where the
 // kernel did not kill its children too. The caller holds the folder's lock, so the process cannot be somebody's.

@@ -45,13 +45,7 @@ var WorkloadControllers = append(slices.Clone(DefaultControllers),
 
 // validate completes the options.
 func (o *Options) validate() error {
-	if o.Assets == "" {
-		dir, err := Assets()
-		if err != nil {
-			return err
-		}
-		o.Assets = dir
-	} else if err := checkAssets(o.Assets); err != nil {
+	if err := o.findAssets(); err != nil {
 		return err
 	}
 	if o.Etcd != nil && o.Prefix == "" {
@@ -64,6 +58,20 @@ func (o *Options) validate() error {
 		return fmt.Errorf("key prefix %q: it must begin with a slash", o.Prefix)
 	}
 	return nil
+}
+
+// findAssets sets the folder of the executables and checks that it has those that are needed.
+func (o *Options) findAssets() (err error) {
+	if o.Assets == "" {
+		if o.Assets, err = Assets(); err != nil {
+			return err
+		}
+	}
+	needed := []string{binEtcd, binAPIServer}
+	if len(o.Controllers) > 0 {
+		needed = append(needed, binControllerManager)
+	}
+	return checkAssets(o.Assets, needed...)
 }
 
 // idleAdmission names the admission plugins that would wait for a controller that does not run: without service account

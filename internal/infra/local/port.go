@@ -8,8 +8,8 @@ import (
 	"strconv"
 )
 
-// errPortTaken says that a child did not start since another process took its port meanwhile.
-var errPortTaken = errors.New("the port is taken")
+// ErrPortTaken says that another process listens on the port that a child should serve on.
+var ErrPortTaken = errors.New("the port is taken")
 
 // Ports are chosen below those that kernels give to outgoing connections (from 32768 on Linux, 49152 on macOS), or any
 // client of this machine could take one between our choice and the child's start.
@@ -37,12 +37,12 @@ func choosePort(given int) (int, error) {
 func checkPort(port int) error {
 	l, err := net.Listen("tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
 	if err != nil {
-		return fmt.Errorf("listening on port %d of 127.0.0.1: %w: %w", port, errPortTaken, err)
+		return fmt.Errorf("listening on port %d of 127.0.0.1: %w: %w", port, ErrPortTaken, err)
 	}
 	return l.Close()
 }
 
-// portConflict adds errPortTaken to the error of a start when the child ended and somebody else has its port: what
+// portConflict adds ErrPortTaken to the error of a start when the child ended and somebody else has its port: what
 // the child itself said is for people.
 func portConflict(err error, port int, p *process) error {
 	if exit := (*ExitError)(nil); !errors.As(err, &exit) || exit.Name != p.name {

@@ -163,8 +163,8 @@ func (s *Server) stop() error {
 // stopProcesses stops the controller manager and the API server at once.
 func (s *Server) stopProcesses() []error {
 	sig := syscall.SIGTERM
-	if s.folder != nil && s.folder.temporary && s.options.Etcd == nil {
-		sig = syscall.SIGKILL // nothing of it will be read again
+	if s.hopeless() {
+		sig = syscall.SIGKILL
 	}
 	errs := make([]error, 2)
 	var wg sync.WaitGroup
@@ -173,6 +173,19 @@ func (s *Server) stopProcesses() []error {
 	}
 	wg.Wait()
 	return errs
+}
+
+// hopeless says that an orderly end is of no use: nothing will be read again, or etcd is gone, without which an API
+// server does not end for a long time.
+func (s *Server) hopeless() bool {
+	if s.etcd != nil {
+		select {
+		case <-s.etcd.process.done:
+			return true
+		default:
+		}
+	}
+	return s.options.Etcd == nil && s.folder != nil && s.folder.temporary
 }
 
 // awaitOK polls a health endpoint until it answers 200. It gives up when the context or one of the processes ends.
