@@ -18,7 +18,7 @@ GOLANGCI := go tool -modfile=$(CURDIR)/go.tools.mod golangci-lint
 ##@ Use
 
 .PHONY: demo
-demo: kube ## Install, damage, repair, upgrade and remove real modules on a real API server
+demo: kube build ## Install, damage, repair, upgrade and remove real modules on a real API server
 	go run ./hack/demo
 
 .PHONY: build

@@ -2,6 +2,7 @@ package bundle
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -214,6 +215,9 @@ func newObject(m Manifest, o Options, scopes *scopes) (*Object, error) {
 		delete(meta, f)
 	}
 	delete(m.Object, "status")
+	if err := encodeSecret(m.Object, ref); err != nil {
+		return nil, &Error{Origin: m.Origin, Ref: ref, Problem: err.Error()}
+	}
 	switch obj.Scope {
 	case kind.ScopeCluster:
 		obj.Namespace = ""
@@ -235,6 +239,29 @@ func newObject(m Manifest, o Options, scopes *scopes) (*Object, error) {
 		return nil, &Error{Origin: m.Origin, Ref: ref, Problem: err.Error()}
 	}
 	return obj, nil
+}
+
+// encodeSecret moves a Secret's stringData into data, as the server would: stringData is write-only, so a change of the value
+// behind it would not take the field from us and would go unseen.
+func encodeSecret(obj map[string]any, ref Ref) error {
+	plain, ok := obj["stringData"].(map[string]any)
+	if ref.GroupKind() != (schema.GroupKind{Kind: "Secret"}) || !ok {
+		return nil
+	}
+	data, ok := obj["data"].(map[string]any)
+	if !ok {
+		data = map[string]any{}
+		obj["data"] = data
+	}
+	for k, v := range plain {
+		text, ok := v.(string)
+		if !ok {
+			return fmt.Errorf("stringData[%q] is not a string: quote it", k)
+		}
+		data[k] = base64.StdEncoding.EncodeToString([]byte(text))
+	}
+	delete(obj, "stringData")
+	return nil
 }
 
 func stringMap(meta map[string]any, field string) map[string]any {
