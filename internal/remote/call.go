@@ -83,7 +83,7 @@ func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error
 	if err != nil {
 		return q.fail(ReasonInvalid, 0, err)
 	}
-	resp, reqCtx, err := c.gate.send(req)
+	resp, reqCtx, err := c.gate.send(req, q.verb)
 	if err != nil {
 		if ctx.Err() != nil {
 			return q.interrupted(context.Cause(ctx), nil)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -13,24 +14,29 @@ import (
 
 var _ cluster.Client = (*Client)(nil)
 
-// ResourceFor maps a kind whose version does not matter: a built-in kind in its most stable version, a declared one in any,
-// others in the version that the server prefers. Errors are those of Resource.
+// ResourceFor maps a kind whose version does not matter: a built-in kind in its most stable version, a declared one in the
+// most stable of those declared, others in the version that the server prefers. It costs what Resource does. Errors are
+// those of Resource; the version that a *NoKindError names is meta.AnyVersion. Servers without aggregated discovery
+// (before Kubernetes 1.26) know built-in and declared kinds only.
 func (c *Client) ResourceFor(ctx context.Context, gk schema.GroupKind) (Resource, error) {
 	if v, ok := kind.Preferred(gk); ok {
 		return c.Resource(ctx, gk.WithVersion(v))
 	}
-	for gvk, r := range c.mapping.allDeclared() {
-		if gvk.GroupKind() == gk {
-			return r, nil
+	if r, ok := c.mapping.declaredAs(gk); ok {
+		return r, nil
+	}
+	path := documentOf(gk.Group)
+	doc := c.mapping.document(path)
+	if _, ok := doc.preferred(gk); !ok {
+		var err error
+		if doc, err = c.discover(ctx, path, doc); err != nil {
+			return Resource{}, err
 		}
 	}
-	// No server serves this version: the answer names those that it does serve.
-	_, err := c.Resource(ctx, gk.WithVersion("v0"))
-	noKind := (*NoKindError)(nil)
-	if errors.As(err, &noKind) && len(noKind.Versions) > 0 {
-		return c.Resource(ctx, gk.WithVersion(noKind.Versions[0]))
+	if v, ok := doc.preferred(gk); ok {
+		return c.Resource(ctx, gk.WithVersion(v))
 	}
-	return Resource{}, err
+	return Resource{}, doc.noKind(gk.WithVersion(meta.AnyVersion))
 }
 
 // Serves asks the server for at most one object of a resource, to know whether it answers for it: a definition that was

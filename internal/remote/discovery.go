@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	apidiscovery "k8s.io/api/apidiscovery/v2"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 )
@@ -50,9 +51,30 @@ func (d *document) find(gvk schema.GroupVersionKind) (Resource, bool) {
 	return r, ok
 }
 
+// preferred is the server's preferred version of a kind.
+func (d *document) preferred(gk schema.GroupKind) (string, bool) {
+	if d == nil || len(d.versions[gk]) == 0 {
+		return "", false
+	}
+	return d.versions[gk][0], true
+}
+
+// isStale says whether a group and version did not answer; with meta.AnyVersion, any of the group.
+func (d *document) isStale(gv schema.GroupVersion) bool {
+	if gv.Version != meta.AnyVersion {
+		return d.stale[gv]
+	}
+	for stale := range d.stale {
+		if stale.Group == gv.Group {
+			return true
+		}
+	}
+	return false
+}
+
 // noKind says what there is instead of a kind.
 func (d *document) noKind(gvk schema.GroupVersionKind) *NoKindError {
-	err := &NoKindError{GVK: gvk, Stale: d.stale[gvk.GroupVersion()]}
+	err := &NoKindError{GVK: gvk, Stale: d.isStale(gvk.GroupVersion())}
 	err.Versions = slices.Clone(d.versions[gvk.GroupKind()])
 	for _, g := range d.groups[gvk.Kind] {
 		if g != gvk.Group {

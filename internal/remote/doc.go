@@ -16,6 +16,12 @@
 // and the bundle's CRDs), and only then asks the runtime: one aggregated discovery document, revalidated by its ETag. An
 // APIService that does not answer fails the kinds of its own group only.
 //
+// # Answers
+//
+// The last argument of Get, Create, Apply and Patch takes the answer: a *metav1.PartialObjectMetadata asks for the metadata
+// only, an *unstructured.Unstructured or any other JSON type for the whole object, nil for nothing. It is overwritten, and
+// undefined after an error.
+//
 // # Errors
 //
 // Each failed request is an *Error with a Reason; the sentinels (ErrNotFound, ErrThrottled …) match it with errors.Is,
@@ -32,6 +38,7 @@
 //
 // # Imports
 //
-// The package may import the api module, internal/kind, k8s.io/apimachinery, k8s.io/client-go, the discovery types of
-// k8s.io/api, controller-runtime's client and golang.org/x/time/rate; nothing else of this repository.
+// The package implements the contract of internal/cluster. It may import that, internal/kind, k8s.io/apimachinery,
+// k8s.io/client-go, the discovery types of k8s.io/api, controller-runtime's client and golang.org/x/time/rate; nothing
+// else of this repository.
 package remote

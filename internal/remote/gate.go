@@ -93,19 +93,18 @@ func withoutURL(err error) error {
 
 // RoundTrip sends a request. Errors are the transport's, or context.Cause of the request's context.
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, _, err := g.send(req)
+	resp, _, err := g.send(req, verbOf(req))
 	return resp, err
 }
 
-// send is RoundTrip; the context that it returns ends when the request's deadline does.
-func (g *gate) send(req *http.Request) (*http.Response, context.Context, error) {
+// send is RoundTrip for a request that counts as a verb; the context that it returns ends when the request's deadline does.
+func (g *gate) send(req *http.Request, verb string) (*http.Response, context.Context, error) {
 	ctx := req.Context()
 	if err := g.enter(ctx); err != nil {
 		closeBody(req)
 		return nil, ctx, err
 	}
 	gen := g.acquire()
-	verb := verbOf(req)
 	g.counter.add(verb)
 	ctx, cancel := context.WithTimeoutCause(ctx, g.timeout, errDeadline)
 	end := sync.OnceFunc(func() {

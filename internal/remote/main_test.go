@@ -17,8 +17,8 @@ import (
 
 func TestMain(m *testing.M) { os.Exit(localtest.Main(m)) }
 
-// real is a client of the shared API server, and a namespace of the test's own.
-func real(t testing.TB) (*Client, string) {
+// realClient is a client of the shared API server, and a namespace of the test's own.
+func realClient(t testing.TB) (*Client, string) {
 	t.Helper()
 	srv := localtest.Server(t)
 	return newClient(t, srv.Config(), Options{}), localtest.Namespace(t, srv)

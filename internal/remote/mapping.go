@@ -9,6 +9,7 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/version"
 
 	"github.com/kyma-project/mothership/internal/cluster"
 	"github.com/kyma-project/mothership/internal/kind"
@@ -186,6 +187,18 @@ func (c *Client) groupVersion(ctx context.Context, gv schema.GroupVersion) ([]Re
 		return nil, err
 	}
 	return resourcesOf(gv, list.APIResources), nil
+}
+
+// declaredAs is a declared kind in the most stable of its versions.
+func (m *mapping) declaredAs(gk schema.GroupKind) (best Resource, ok bool) {
+	m.mu.RLock()
+	defer m.mu.RUnlock()
+	for gvk, r := range m.declared {
+		if gvk.GroupKind() == gk && (!ok || version.CompareKubeAwareVersionStrings(r.Version, best.Version) > 0) {
+			best, ok = r, true
+		}
+	}
+	return best, ok
 }
 
 // allDeclared is a copy of the declared kinds.

@@ -16,7 +16,7 @@ var widget = schema.GroupVersionKind{Group: "example.com", Version: "v1", Kind: 
 
 func TestKnownKindsNeedNoRequest(t *testing.T) {
 	t.Parallel()
-	c, _ := real(t)
+	c, _ := realClient(t)
 	declared := Resource{GroupVersionResource: widget.GroupVersion().WithResource("widgets"), Kind: "Widget", Namespaced: true}
 	c.Declare(declared)
 	for gvk, want := range map[schema.GroupVersionKind]Resource{

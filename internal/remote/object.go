@@ -27,10 +27,6 @@ type (
 	ListOptions = cluster.ListOptions
 )
 
-// The answer of Get, Create, Apply and Patch goes into the last argument: a *metav1.PartialObjectMetadata asks for the
-// metadata only, an *unstructured.Unstructured or any other JSON type for the whole object, nil for nothing. It is
-// overwritten; after an error it is undefined. The errors are *Error.
-
 // Get reads an object. namespace is empty for cluster-wide kinds.
 func (c *Client) Get(ctx context.Context, r Resource, namespace, name string, into any) error {
 	q, err := objectRequest(VerbGet, http.MethodGet, r, namespace, name)

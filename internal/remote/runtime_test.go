@@ -25,7 +25,7 @@ func runtimeClient(t *testing.T, c *Client) client.Client {
 
 func TestRuntimeClient(t *testing.T) {
 	t.Parallel()
-	c, ns := real(t)
+	c, ns := realClient(t)
 	cl := runtimeClient(t, c)
 	ctx := t.Context()
 	cm := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: ns, Name: "a"}, Data: map[string]string{"k": "1"}}
@@ -58,7 +58,7 @@ func TestRuntimeClient(t *testing.T) {
 
 func TestRuntimeClientFollowsSwapAndLimits(t *testing.T) {
 	t.Parallel()
-	c, ns := real(t)
+	c, ns := realClient(t)
 	g := faulty(t, Options{Timeout: 50 * time.Millisecond}, turn(says(302, "", "Location: https://elsewhere.invalid"), hang))
 	cl := runtimeClient(t, g.Client)
 	var cm corev1.ConfigMap
@@ -78,7 +78,7 @@ func TestRuntimeClientFollowsSwapAndLimits(t *testing.T) {
 
 func TestRESTMapper(t *testing.T) {
 	t.Parallel()
-	c, _ := real(t)
+	c, _ := realClient(t)
 	const group = "mapper.example.com"
 	define(t, c, group, "v1", "v1alpha1")
 	m := runtimeClient(t, c).RESTMapper()

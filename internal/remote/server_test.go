@@ -20,7 +20,7 @@ import (
 
 func TestObjectLifecycle(t *testing.T) {
 	t.Parallel()
-	c, ns := real(t)
+	c, ns := realClient(t)
 	ctx := t.Context()
 	configMaps := resource(t, c, "v1", "ConfigMap")
 
@@ -85,7 +85,7 @@ func TestObjectLifecycle(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	t.Parallel()
-	c, ns := real(t)
+	c, ns := realClient(t)
 	ctx := t.Context()
 	configMaps, deployments := resource(t, c, "v1", "ConfigMap"), resource(t, c, "apps/v1", "Deployment")
 	mine := configMap("a", map[string]string{"k": "1"}, nil)
@@ -161,7 +161,7 @@ func TestCredentialsRefused(t *testing.T) {
 
 func TestSecretsAreNotQuoted(t *testing.T) {
 	t.Parallel()
-	c, ns := real(t)
+	c, ns := realClient(t)
 	secrets := resource(t, c, "v1", "Secret")
 	for name, body := range map[string]string{
 		"NotBase64":    `{"apiVersion":"v1","kind":"Secret","metadata":{"name":"s"},"data":{"k":"hunter2!"}}`,
@@ -189,7 +189,7 @@ func TestSecretsAreNotQuoted(t *testing.T) {
 
 func TestList(t *testing.T) {
 	t.Parallel()
-	c, ns := real(t)
+	c, ns := realClient(t)
 	ctx := t.Context()
 	configMaps := resource(t, c, "v1", "ConfigMap")
 	for i := range 7 {
@@ -242,7 +242,7 @@ func TestList(t *testing.T) {
 
 func TestServerVersion(t *testing.T) {
 	t.Parallel()
-	c, _ := real(t)
+	c, _ := realClient(t)
 	v, err := c.ServerVersion(t.Context())
 	if err != nil || v.Major != "1" {
 		t.Fatalf("version = %v, %v", v, err)
