@@ -1,0 +1,145 @@
+package archtest
+
+import (
+	"slices"
+	"strings"
+	"testing"
+)
+
+// imports lists, for each package of the root and api modules, the packages of this repository that it may import.
+// As every edge stands here, nothing can come in through a third package either: the siblings render, apply, remote
+// and infra meet in module and nowhere else. Tests may import more: the real thing is better than a mock.
+//
+// A package that is not listed may be below a listed folder that ends in "/...".
+var imports = map[string][]string{
+	// Words: they know nothing of how modules are made or applied.
+	"api/v1beta2":      {},
+	"internal/kind":    {},
+	"internal/cluster": {"internal/kind"},
+	"internal/bundle":  {"api/v1beta2", "internal/kind"},
+	"internal/source":  {"api/v1beta2"},
+
+	// Public contract for whoever drives a component. Nothing internal.
+	"reconciler": {"api/v1beta2"},
+
+	// Siblings: they never import each other. apply uses the contract that remote fulfils.
+	"internal/render":                {"api/v1beta2", "internal/bundle", "internal/kind", "internal/source"},
+	"internal/apply":                 {"api/v1beta2", "internal/bundle", "internal/cluster", "internal/kind"},
+	"internal/remote":                {"internal/cluster", "internal/kind"},
+	"internal/infra/local":           {"internal/infra/local/node"},
+	"internal/infra/local/node":      {},
+	"internal/infra/local/localtest": {"internal/infra/local"},
+
+	// Where they meet.
+	"internal/module": {
+		"api/v1beta2", "internal/apply", "internal/bundle", "internal/cluster", "internal/kind", "internal/remote",
+		"internal/render", "internal/source", "reconciler",
+	},
+
+	// The library, and the commands on top of it.
+	".": {
+		"api/v1beta2", "internal/apply", "internal/bundle", "internal/cluster", "internal/kind", "internal/module",
+		"internal/remote", "internal/render", "internal/source", "reconciler",
+	},
+	"internal/cli":   {".", "api/v1beta2", "internal/remote", "internal/render"},
+	"cmd/mothership": {".", "internal/cli"},
+
+	"internal/archtest": {},
+	"hack/testsum":      {},
+	"hack/demo/...":     {".", "api/v1beta2", "internal/infra/local", "internal/infra/local/node", "reconciler"},
+}
+
+func TestImportDirections(t *testing.T) {
+	t.Parallel()
+	for _, p := range append(list(t, ".", "./..."), list(t, "api", "./...")...) {
+		allowed, ok := allowedImports(p.name())
+		if !ok {
+			t.Errorf("package %s has no row in the table of imports: add it to internal/archtest/import_test.go and to ARCHITECTURE.md", p.name())
+			continue
+		}
+		for _, path := range p.Imports {
+			if path != self && !strings.HasPrefix(path, self+"/") {
+				continue
+			}
+			if imported := (pkg{ImportPath: path}).name(); !slices.Contains(allowed, imported) {
+				t.Errorf("package %s imports %s, which its row in internal/archtest/import_test.go does not allow", p.name(), imported)
+			}
+		}
+	}
+}
+
+// allowedImports finds a package's row: its own, or that of the nearest folder with "/...".
+func allowedImports(name string) ([]string, bool) {
+	if allowed, ok := imports[name]; ok {
+		return allowed, true
+	}
+	for folder := name; ; {
+		if allowed, ok := imports[folder+"/..."]; ok {
+			return allowed, true
+		}
+		i := strings.LastIndexByte(folder, '/')
+		if i < 0 {
+			return nil, false
+		}
+		folder = folder[:i]
+	}
+}
+
+// foreign lists, for the packages that promise it in their doc comment, the third-party packages (and what is below
+// them) that they may import directly.
+var foreign = map[string][]string{
+	"api/v1beta2":       {"k8s.io/apimachinery"},
+	"internal/kind":     {"k8s.io/apimachinery"},
+	"internal/cluster":  {"k8s.io/apimachinery"},
+	"internal/bundle":   {"k8s.io/apimachinery", "golang.org/x/sync"},
+	"internal/source":   {"helm.sh/helm/v4/pkg/ignore", "sigs.k8s.io/yaml"},
+	"internal/archtest": {},
+	"hack/testsum":      {},
+	"reconciler":        {"k8s.io/apimachinery", "sigs.k8s.io/controller-runtime/pkg/client"},
+	// apply speaks to internal/cluster, never to a server.
+	"internal/apply": {"k8s.io/apimachinery", "golang.org/x/sync", "github.com/fluxcd/cli-utils/pkg/kstatus", "github.com/google/cel-go"},
+	"cmd/mothership": {},
+}
+
+func TestForeignImports(t *testing.T) {
+	t.Parallel()
+	for _, p := range append(list(t, ".", "./..."), list(t, "api", "./...")...) {
+		allowed, ok := foreign[p.name()]
+		if !ok {
+			continue
+		}
+		for _, path := range p.Imports {
+			if isForeign(path) && !slices.ContainsFunc(allowed, func(a string) bool { return path == a || strings.HasPrefix(path, a+"/") }) {
+				t.Errorf("package %s imports %s: it promised not to (internal/archtest/import_test.go)", p.name(), path)
+			}
+		}
+	}
+}
+
+// isForeign says whether an import path is of another module than the standard library and this repository's.
+func isForeign(path string) bool {
+	first, _, _ := strings.Cut(path, "/")
+	return strings.Contains(first, ".") && path != self && !strings.HasPrefix(path, self+"/")
+}
+
+// engines are the libraries that exactly one package may know.
+var engines = map[string]string{
+	"helm.sh/helm/v4":           "internal/render",
+	"sigs.k8s.io/kustomize/api": "internal/render",
+}
+
+// harmless are parts of engines that others may use: they import the standard library only.
+var harmless = []string{"helm.sh/helm/v4/pkg/ignore"}
+
+func TestEnginesHaveOneUser(t *testing.T) {
+	t.Parallel()
+	for _, p := range list(t, ".", "./...") {
+		for _, path := range p.Imports {
+			for engine, user := range engines {
+				if strings.HasPrefix(path, engine+"/") && p.name() != user && !slices.Contains(harmless, path) {
+					t.Errorf("package %s imports %s: only %s knows it", p.name(), path, user)
+				}
+			}
+		}
+	}
+}
