@@ -139,7 +139,7 @@ func (c *coverage) walk(v any, owned fields, ok bool, at fieldPath) {
 	case nil:
 		return
 	case map[string]any:
-		if !ok || owned.leaf() || len(v) == 0 {
+		if len(v) == 0 || (ok && owned.leaf()) {
 			c.whole(v, ok, at)
 			return
 		}

@@ -52,7 +52,7 @@ func TestUncovered(t *testing.T) {
 			name:   "AllFieldsLost",
 			object: `{"data":{"k":"v"}}`,
 			owned:  `{}`,
-			want:   []string{".data"},
+			want:   []string{".data.k"},
 		},
 		{
 			name:   "AtomicMapIsOwnedAsAWhole",
@@ -80,7 +80,7 @@ func TestUncovered(t *testing.T) {
 			name:   "ItemRemoved",
 			object: `{"ports":[{"port":80}]}`,
 			owned:  `{"f:ports":{"k:{\"port\":81,\"protocol\":\"TCP\"}":{".":{},"f:port":{}}}}`,
-			want:   []string{".ports[port=80]"},
+			want:   []string{".ports[port=80].port"},
 		},
 		{
 			name:   "SetItem",
