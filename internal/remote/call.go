@@ -45,7 +45,7 @@ func (q *request) bound() int64 { return boundOf(q.verb) }
 
 // retriable says whether the same request may be sent again.
 func (q *request) retriable(e *Error) bool {
-	return e.transient() && (q.idempotent || e.unprocessed)
+	return e.Transient() && (q.idempotent || e.unprocessed)
 }
 
 // call sends a request, repeats it after transient failures, and decodes its answer. Errors are *Error.

@@ -133,9 +133,7 @@ func (e *Error) Is(target error) bool {
 func IsTransient(err error) bool { return cluster.IsTransient(err) }
 
 // Transient says whether a later attempt may succeed with nothing changed.
-func (e *Error) Transient() bool { return e.transient() }
-
-func (e *Error) transient() bool {
+func (e *Error) Transient() bool {
 	if e.permanent {
 		return false
 	}

@@ -111,36 +111,43 @@ func pages[T any](ctx context.Context, c *Client, q *request, o ListOptions, dec
 	var items []T
 	q.query.Del("continue")
 	for {
-		before := len(items)
-		var p page
-		err := c.call(ctx, q, func(resp *http.Response) error {
-			if err := checkJSON(resp); err != nil {
-				return err
-			}
-			var err error
-			items = items[:before] // an attempt that broke off may have left some
-			p, err = decodePage(resp.Body, func(dec *json.Decoder) error {
-				if len(items) >= o.MaxItems {
-					return q.fail(ReasonTooLarge, 0, fmt.Errorf("more than %d items", o.MaxItems))
-				}
-				var item T
-				if err := decode(dec, &item); err != nil {
-					return err
-				}
-				items = append(items, item)
-				return nil
-			})
-			return err
-		})
+		more, next, err := readPage(ctx, c, q, items, o.MaxItems, decode)
 		if err != nil {
 			return nil, err
 		}
-		if p.Continue == "" {
-			return items, nil
+		if next == "" {
+			return more, nil
 		}
-		if len(items) == before {
+		if len(more) == len(items) {
 			return nil, q.fail(ReasonTruncated, 0, fmt.Errorf("an empty page that promises more: %w", io.ErrUnexpectedEOF))
 		}
-		q.query.Set("continue", p.Continue)
+		items = more
+		q.query.Set("continue", next)
 	}
+}
+
+// readPage appends the items of one page, and gives the token of the next one.
+func readPage[T any](
+	ctx context.Context, c *Client, q *request, items []T, maxItems int, decode func(*json.Decoder, *T) error,
+) (all []T, next string, err error) {
+	err = c.call(ctx, q, func(resp *http.Response) error {
+		if err := checkJSON(resp); err != nil {
+			return err
+		}
+		all = items // an attempt that broke off may have left some
+		p, err := decodePage(resp.Body, func(dec *json.Decoder) error {
+			if len(all) >= maxItems {
+				return q.fail(ReasonTooLarge, 0, fmt.Errorf("more than %d items", maxItems))
+			}
+			var item T
+			if err := decode(dec, &item); err != nil {
+				return err
+			}
+			all = append(all, item)
+			return nil
+		})
+		next = p.Continue
+		return err
+	})
+	return all, next, err
 }
