@@ -1,0 +1,32 @@
+// Command mothership installs, compares, verifies, renders and removes modules on Kubernetes clusters.
+//
+// It only joins what internal/cli has to the process that it runs in: arguments, streams, environment and signals. It may
+// import the root package and internal/cli.
+package main
+
+import (
+	"os"
+
+	"github.com/kyma-project/mothership"
+	"github.com/kyma-project/mothership/internal/cli"
+)
+
+// version is stamped by the linker; see the Makefile.
+var version string
+
+func main() {
+	// A child that renders must not do anything else: not even parse flags.
+	if cli.IsRenderChild(os.Args) {
+		os.Exit(mothership.RenderChild())
+	}
+	os.Exit(run())
+}
+
+func run() int {
+	ctx, stop := cli.Interruptible()
+	defer stop()
+	return cli.Run(ctx, cli.Process{
+		Args: os.Args[1:], Stdin: os.Stdin, Stdout: os.Stdout, Stderr: os.Stderr,
+		Getenv: os.Getenv, Executable: os.Executable, Version: version,
+	})
+}

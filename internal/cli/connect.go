@@ -1,0 +1,102 @@
+package cli
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"path/filepath"
+
+	"github.com/spf13/cobra"
+	"k8s.io/client-go/rest"
+
+	"github.com/kyma-project/mothership"
+	"github.com/kyma-project/mothership/internal/remote"
+)
+
+// job is a command line that was understood: a module, and what works on it.
+type job struct {
+	installer *mothership.Installer
+	cluster   *rest.Config
+	module    mothership.Module
+	flags     *flags
+	cmd       *cobra.Command
+}
+
+// job makes one of the flags of a command that works on a cluster.
+func (a *app) job(cmd *cobra.Command, f *flags, needsSource bool) (*job, error) {
+	j, err := a.offline(cmd, f, needsSource)
+	if err != nil {
+		return nil, err
+	}
+	file, err := a.kubeconfig(cmd, f)
+	if err != nil {
+		return nil, err
+	}
+	j.cluster, err = remote.ReadKubeconfig(file, f.context)
+	if errors.Is(err, fs.ErrNotExist) && f.kubeconfig == "" {
+		a.note("hint", "name a kubeconfig with --kubeconfig, or with KUBECONFIG")
+	}
+	return j, err
+}
+
+// offline makes a job that needs no cluster.
+func (a *app) offline(cmd *cobra.Command, f *flags, needsSource bool) (*job, error) {
+	m, err := f.module(cmd, needsSource)
+	if err != nil {
+		return nil, err
+	}
+	isolation, err := a.isolation(cmd, f)
+	if err != nil {
+		return nil, err
+	}
+	o := mothership.Options{Isolate: isolation, IsolateAll: true}
+	if f.filename == "-" {
+		o.Stdin = &rewinding{r: a.p.Stdin}
+	}
+	return &job{installer: mothership.New(o), module: m, flags: f, cmd: cmd}, nil
+}
+
+// kubeconfig is the file to use. KUBECONFIG may name several for kubectl, which merges them: that is not done here.
+func (a *app) kubeconfig(cmd *cobra.Command, f *flags) (string, error) {
+	if f.kubeconfig != "" {
+		return f.kubeconfig, nil
+	}
+	switch files := filepath.SplitList(a.p.Getenv("KUBECONFIG")); {
+	case len(files) == 1:
+		return files[0], nil
+	case len(files) > 1:
+		return "", usage(cmd, "KUBECONFIG names %d files: name one with --kubeconfig", len(files))
+	}
+	home := a.p.Getenv("HOME")
+	if home == "" {
+		return "", usage(cmd, "neither KUBECONFIG nor HOME is set: name a kubeconfig with --kubeconfig")
+	}
+	return filepath.Join(home, ".kube", "config"), nil
+}
+
+// rewinding is a reader that begins again after its end, because a module is fetched again when a pass is repeated after a
+// passing error, and stdin can be read only once. It is used by one goroutine at a time.
+type rewinding struct {
+	r    io.Reader
+	seen []byte
+	next int
+	done bool
+}
+
+func (r *rewinding) Read(p []byte) (int, error) {
+	if r.done && r.next == len(r.seen) {
+		r.next = 0
+		return 0, io.EOF
+	}
+	if r.done {
+		n := copy(p, r.seen[r.next:])
+		r.next += n
+		return n, nil
+	}
+	n, err := r.r.Read(p)
+	r.seen = append(r.seen, p[:n]...)
+	if errors.Is(err, io.EOF) {
+		r.done = true
+	}
+	return n, err
+}
