@@ -150,7 +150,7 @@ func (c *follower) take(file string, r reference) error {
 	switch {
 	case isRemote(r.path):
 		return refuse(ErrUnsupported, file, "refers to %s in %q: copy (vendor) it into the source, remote bases are refused",
-			Redact(r.path), r.field)
+			quote(withoutCredentials(r.path)), r.field)
 	case r.inline && strings.ContainsAny(r.path, "\n{:"):
 		return nil // YAML in place of a path
 	case path.IsAbs(r.path) || hasDrive(r.path):
@@ -183,6 +183,12 @@ func (c *follower) take(file string, r reference) error {
 var remotePattern = regexp.MustCompile(`(?i)^(git::|github\.com[:/]|[a-z][a-z0-9-]*@|https?:|[a-z][a-z0-9+.-]*://)`)
 
 func isRemote(ref string) bool { return remotePattern.MatchString(ref) }
+
+// withoutCredentials shortens an address of any form to host and path: no user, no query.
+func withoutCredentials(ref string) string {
+	ref, _, _ = strings.Cut(ref, "?")
+	return ref[strings.LastIndexByte(ref, '@')+1:]
+}
 
 // reference is a path in a kustomization.
 type reference struct {
@@ -253,7 +259,10 @@ func references(data []byte) ([]reference, error) {
 	for _, g := range slices.Concat(k.ConfigMapGenerator, k.SecretGenerator) {
 		add("generator.envs", false, append(slices.Clone(g.Envs), g.Env)...)
 		for _, f := range g.Files {
-			add("generator.files", false, f[strings.IndexByte(f, '=')+1:]) // key=path
+			if !isRemote(f) {
+				f = f[strings.IndexByte(f, '=')+1:] // key=path
+			}
+			add("generator.files", false, f)
 		}
 	}
 	return refs, nil

@@ -30,6 +30,8 @@ type downloader struct {
 	attempts     int
 	allowPrivate bool
 	roots        *x509.CertPool
+	// proxies chooses the proxy of a request; tests replace it.
+	proxies func(*http.Request) (*url.URL, error)
 	// pause waits between attempts; tests replace it.
 	pause func(context.Context, time.Duration) error
 }
@@ -39,7 +41,7 @@ var _ Fetcher = (*downloader)(nil)
 func newDownloader(o Options) *downloader {
 	d := &downloader{
 		limits: o.Limits.withDefaults(), timeout: o.Timeout, stall: o.Stall, attempts: orDefault(o.Attempts, 3),
-		allowPrivate: o.AllowPrivate, roots: o.RootCAs, pause: pause,
+		allowPrivate: o.AllowPrivate, roots: o.RootCAs, proxies: http.ProxyFromEnvironment, pause: pause,
 	}
 	if d.stall <= 0 {
 		d.stall = 20 * time.Second
@@ -64,7 +66,7 @@ func (d *downloader) Fetch(ctx context.Context, ref Ref) (*Tree, error) {
 
 // download tries as often as allowed, as long as the server is unavailable.
 func (d *downloader) download(ctx context.Context, u *url.URL) ([]byte, error) {
-	g := &guard{origin: u.Hostname(), allowPrivate: d.allowPrivate}
+	g := &guard{origin: u.Hostname(), allowPrivate: d.allowPrivate, proxies: d.proxies}
 	transport := g.transport(d.roots)
 	defer transport.CloseIdleConnections()
 	var last error
@@ -158,10 +160,12 @@ func (d *downloader) request(ctx context.Context, rt http.RoundTripper, u *url.U
 func (d *downloader) redirect(from *url.URL, location string) (*url.URL, error) {
 	to, err := from.Parse(location)
 	switch {
-	case err != nil || location == "" || to.Hostname() == "":
+	case err != nil || location == "":
 		return nil, refuse(ErrInvalid, "", "server redirects to something that is no address")
 	case to.Scheme != "http" && to.Scheme != "https":
 		return nil, refuse(ErrUnsupported, "", "server redirects to an address of scheme %s: refused", quote(to.Scheme))
+	case to.Hostname() == "":
+		return nil, refuse(ErrInvalid, "", "server redirects to an address without a host")
 	case from.Scheme == "https" && to.Scheme == "http":
 		return nil, refuse(ErrUnsafe, "", "server redirects from https to http (%s): refused", Redact(to.String()))
 	}

@@ -194,9 +194,10 @@ func (m *Mux) Fetch(ctx context.Context, ref Ref) (*Tree, error) {
 // errTimeout is the cause of the end of a fetch that took too long.
 var errTimeout = errors.New("fetch timed out")
 
-// explain says that the timeout ended a fetch, where it did.
+// explain says that the timeout ended a fetch, where it did. A server's last answer says more, so it stays.
 func (m *Mux) explain(ctx context.Context, err error) error {
-	if !errors.Is(context.Cause(ctx), errTimeout) || errors.Is(err, ErrUnsafe) || errors.Is(err, ErrDigest) {
+	ended := errors.Is(err, errTimeout) || errors.Is(err, context.DeadlineExceeded)
+	if !ended || !errors.Is(context.Cause(ctx), errTimeout) {
 		return err
 	}
 	return &Error{Reason: ErrUnavailable, Err: context.DeadlineExceeded,

@@ -21,6 +21,8 @@ import (
 type guard struct {
 	origin       string
 	allowPrivate bool
+	// proxies chooses the proxy of a request, or none.
+	proxies func(*http.Request) (*url.URL, error)
 	// public says that the origin was seen at a public address.
 	public atomic.Bool
 	// proxy is the host:port of the proxy in use, or nil.
@@ -40,11 +42,11 @@ func (g *guard) transport(roots *x509.CertPool) *http.Transport {
 	}
 }
 
-// chooseProxy is the proxy of the environment. What a proxy would be asked for is checked before.
+// chooseProxy is the proxy of a request, if there is one. What it would be asked for is checked before.
 func (g *guard) chooseProxy(req *http.Request) (*url.URL, error) {
-	proxy, err := http.ProxyFromEnvironment(req)
+	proxy, err := g.proxies(req)
 	if err != nil {
-		return nil, refuse(ErrInvalid, "", "the environment names a proxy whose address is malformed")
+		return nil, refuse(ErrInvalid, "", "the proxy's address in the environment is malformed")
 	}
 	if proxy == nil {
 		return nil, nil
