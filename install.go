@@ -83,25 +83,35 @@ func (run *installation) event(e Event) {
 	}
 }
 
+// untilDone repeats passes after passing errors. A cluster or a source that cannot be reached at all is reported at once: the
+// calls have been repeated already.
 func (run *installation) untilDone(ctx context.Context) error {
-	err := retry(ctx, "installing "+run.m.Name, func(ctx context.Context) error { return run.pass(ctx) })
+	if err := run.open(ctx); err != nil {
+		return err
+	}
+	err := retry(ctx, "installing "+run.m.Name, run.pass)
 	if err != nil || !run.o.Wait {
 		return err
 	}
 	return run.untilReady(ctx)
 }
 
-// pass is one whole pass: render, observe, apply, prune.
-func (run *installation) pass(ctx context.Context) error {
+// open renders the module and reads the cluster's inventory of it.
+func (run *installation) open(ctx context.Context) error {
 	s, err := run.r.Open(ctx, run.rt, run.m.component())
 	if err != nil {
-		return err
+		return orTimeout(ctx, "installing "+run.m.Name, err)
 	}
 	run.session = s
-	if err := s.Observe(ctx, run.o.Wait); err != nil {
+	return nil
+}
+
+// pass is one pass: observe, apply, prune. A second pass starts from what the first has left.
+func (run *installation) pass(ctx context.Context) error {
+	if err := run.session.Observe(ctx, run.o.Wait); err != nil {
 		return err
 	}
-	return s.Apply(ctx)
+	return run.session.Apply(ctx)
 }
 
 // untilReady looks until every object is ready, one has failed, or the time is over.
@@ -216,6 +226,14 @@ func sleep(ctx context.Context, pause *time.Duration) bool {
 	case <-t.C:
 		return ctx.Err() == nil
 	}
+}
+
+// orTimeout is an error, or what ended the context if that is why it came.
+func orTimeout(ctx context.Context, doing string, err error) error {
+	if ctx.Err() == nil {
+		return err
+	}
+	return interrupted(ctx, &TimeoutError{Doing: doing})
 }
 
 // interrupted is the timeout's error, or the caller's own reason for ending the call.

@@ -2,6 +2,7 @@ package mothership
 
 import (
 	"context"
+	"errors"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -53,13 +54,9 @@ func (i *Installer) Uninstall(ctx context.Context, cfg *rest.Config, m Module, o
 
 func (run *installation) untilGone(ctx context.Context, waiting func([]NotReady)) (*apply.Removal, error) {
 	doing := "uninstalling " + run.m.Name
-	var set *apply.Set
-	err := retry(ctx, doing, func(ctx context.Context) (err error) {
-		set, err = run.r.OpenRemoval(ctx, run.rt, run.m.component())
-		return err
-	})
+	set, err := run.r.OpenRemoval(ctx, run.rt, run.m.component())
 	if err != nil {
-		return nil, err
+		return nil, orTimeout(ctx, doing, err)
 	}
 	removal := &apply.Removal{}
 	pause := firstPause / 2
@@ -70,7 +67,7 @@ func (run *installation) untilGone(ctx context.Context, waiting func([]NotReady)
 			return err
 		})
 		if err != nil {
-			return removal, err
+			return removal, naming(err, removal.Waiting)
 		}
 		removal = next
 		switch {
@@ -87,4 +84,17 @@ func (run *installation) untilGone(ctx context.Context, waiting func([]NotReady)
 		}
 	}
 	return removal, interrupted(ctx, &TimeoutError{Doing: doing, NotReady: removal.Waiting})
+}
+
+// naming adds what was waited for to a timeout that came in the middle of a look.
+func naming(err error, waiting []NotReady) error {
+	var timeout *TimeoutError
+	if !errors.As(err, &timeout) || len(waiting) == 0 {
+		return err
+	}
+	timeout.NotReady = waiting
+	if errors.Is(timeout.Err, errTimedOut) {
+		timeout.Err = nil // it says nothing else
+	}
+	return err
 }

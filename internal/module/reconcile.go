@@ -8,6 +8,9 @@ import (
 	"strings"
 	"time"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+
 	"github.com/kyma-project/mothership/internal/apply"
 	"github.com/kyma-project/mothership/internal/cluster"
 	"github.com/kyma-project/mothership/internal/source"
@@ -132,8 +135,10 @@ func BlockedMessage(removal *apply.Removal) string {
 	return "custom resources that the module does not own would be deleted with their definitions: " + strings.Join(names, "; ")
 }
 
+// resultOf tells what may work later from what only a change of the module can mend. A control loop goes on asking for a
+// kind that is missing: another module may bring its definition.
 func resultOf(err error) reconciler.Result {
-	if Retryable(err) {
+	if Retryable(err) || errors.Is(err, cluster.ErrNoKind) {
 		return reconciler.Retry(err)
 	}
 	return reconciler.Terminal(err)
@@ -156,7 +161,6 @@ func Retryable(err error) bool {
 	if many := (interface{ Unwrap() []error })(nil); errors.As(err, &many) {
 		return Retryable(many.(error))
 	}
-	noKind := (*cluster.NoKindError)(nil)
-	return cluster.IsTransient(err) || errors.Is(err, cluster.ErrConflict) || errors.As(err, &noKind) ||
-		errors.Is(err, source.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+	return cluster.IsTransient(err) || errors.Is(err, cluster.ErrConflict) || errors.Is(err, source.ErrUnavailable) ||
+		errors.Is(err, context.DeadlineExceeded) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
