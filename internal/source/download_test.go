@@ -405,6 +405,18 @@ func TestIsPrivate(t *testing.T) {
 	}
 }
 
+func TestDownloadTimeoutInPause(t *testing.T) {
+	t.Parallel()
+	srv := serve(t, func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusBadGateway) })
+	m := New(Options{Timeout: 200 * time.Millisecond})
+	m.web.pause = func(ctx context.Context, _ time.Duration) error {
+		<-ctx.Done()
+		return context.Cause(ctx)
+	}
+	_, err := m.Fetch(t.Context(), urlRef(Manifests, srv.URL))
+	wantError(t, err, ErrUnavailable, "server answers 502 Bad Gateway")
+}
+
 func TestPauseEndsWithContext(t *testing.T) {
 	t.Parallel()
 	ctx, cancel := context.WithCancel(t.Context())
