@@ -1,0 +1,162 @@
+package mothership_test
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/google/go-cmp/cmp"
+	"k8s.io/apimachinery/pkg/runtime"
+
+	"github.com/kyma-project/mothership"
+	"github.com/kyma-project/mothership/api/v1beta2"
+)
+
+// widgets is a definition of a kind in a group of the test's own.
+const widgets = `
+apiVersion: apiextensions.k8s.io/v1
+kind: CustomResourceDefinition
+metadata: {name: widgets.$NS.test}
+spec:
+  group: $NS.test
+  scope: Namespaced
+  names: {kind: Widget, plural: widgets, singular: widget}
+  versions:
+  - name: v1
+    served: true
+    storage: true
+    subresources: {status: {}}
+    schema:
+      openAPIV3Schema:
+        type: object
+        properties:
+          spec: {type: object, properties: {size: {type: integer}}}
+          status: {type: object, x-kubernetes-preserve-unknown-fields: true}
+`
+
+// widget is an instance of it.
+const widget = `
+apiVersion: $NS.test/v1
+kind: Widget
+metadata: {name: one}
+spec: {size: 1}
+`
+
+// config is something to keep a module from being empty.
+const config = `
+apiVersion: v1
+kind: ConfigMap
+metadata: {name: config}
+data: {a: "1"}
+`
+
+// instances are the names of the widgets.
+func (s *site) instances() string {
+	return s.kubectl("get", "widgets."+s.namespace+".test", "-o", "name")
+}
+
+func TestDefinitionAndItsInstance(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	m := s.module("widgets", widgets+"---"+widget)
+	if r := s.install(m); r.Count(mothership.ActionCreate) != 2 {
+		t.Errorf("fresh: %v", actions(r.Objects))
+	}
+	if r := s.install(m); r.Changed() {
+		t.Errorf("again: %v", actions(r.Objects))
+	}
+	s.kubectl("patch", "widgets."+s.namespace+".test", "one", "--type=merge", "-p", `{"spec":{"size":7}}`)
+	if diff := cmp.Diff([]string{"Widget one: repaired .spec.size by kubectl-patch"}, changes(s.diff(m))); diff != "" {
+		t.Errorf("diff (-want +got):\n%s", diff)
+	}
+	s.uninstall(m)
+	if left := s.members(m); left != "" || s.parent(m) != nil {
+		t.Errorf("left: %s, parent %v", left, s.parent(m))
+	}
+}
+
+func TestDefaultCustomResource(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	data, err := json.Marshal(map[string]any{
+		"apiVersion": s.namespace + ".test/v1", "kind": "Widget", "metadata": map[string]any{"name": "default"}, "spec": map[string]any{"size": 3},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := s.module("widgets", widgets+"---"+config, func(t *v1beta2.ModuleTemplateSpec) { t.Data = &runtime.RawExtension{Raw: data} })
+	s.install(m)
+	s.kubectl("patch", "widgets."+s.namespace+".test", "default", "--type=merge", "-p", `{"spec":{"size":9}}`)
+	if c := s.verify(m); !c.Equal() {
+		t.Errorf("a user's edit of the default is drift: %v", changes(c))
+	}
+	s.install(m)
+	if got := s.kubectl("get", "widgets."+s.namespace+".test", "default", "-o", "jsonpath={.spec.size}"); got != "9" {
+		t.Errorf("the user's edit became %s", got)
+	}
+	// A finalizer shows the order: nothing else goes while the default custom resource is there.
+	s.kubectl("patch", "widgets."+s.namespace+".test", "default", "--type=merge", "-p", `{"metadata":{"finalizers":["test/cleanup"]}}`)
+	_, err = s.installer.Uninstall(t.Context(), s.cfg, m, mothership.UninstallOptions{Timeout: time.Second})
+	var timeout *mothership.TimeoutError
+	if !errors.As(err, &timeout) {
+		t.Fatalf("error = %v, want a timeout", err)
+	}
+	wants(t, err.Error(), "Widget", "default", "test/cleanup")
+	if got := s.kubectl("get", "configmap", "config", "-o", "name"); !strings.Contains(got, "config") {
+		t.Error("the ConfigMap went before the default custom resource")
+	}
+	s.kubectl("patch", "widgets."+s.namespace+".test", "default", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	s.uninstall(m)
+	if left := s.members(m); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
+
+func TestDefinitionWithInstancesIsProtected(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	m := s.module("widgets", widgets+"---"+config)
+	s.install(m)
+	s.input(strings.Replace(widget, "name: one", "name: mine", 1), "apply", "-f", "-")
+
+	m.Template.Source = s.module("widgets", config).Template.Source
+	r := s.install(m)
+	if diff := cmp.Diff([]string{"ConfigMap config: unchanged", "CustomResourceDefinition widgets." + s.namespace + ".test: kept"}, actions(r.Objects)); diff != "" {
+		t.Errorf("prune (-want +got):\n%s", diff)
+	}
+	wants(t, r.Objects[1].Message, "Widget", "mine")
+
+	_, err := s.installer.Uninstall(t.Context(), s.cfg, m, mothership.UninstallOptions{Timeout: 20 * time.Second})
+	var blocked *mothership.BlockedError
+	if !errors.As(err, &blocked) {
+		t.Fatalf("error = %v, want that it is blocked", err)
+	}
+	wants(t, err.Error(), "Widget."+s.namespace+".test", s.namespace+"/mine")
+	if got := s.instances(); !strings.Contains(got, "mine") {
+		t.Errorf("instances left: %s", got)
+	}
+	s.kubectl("delete", "widgets."+s.namespace+".test", "mine")
+	s.uninstall(m)
+	if left := s.members(m); left != "" || s.parent(m) != nil {
+		t.Errorf("left: %s", left)
+	}
+}
+
+func TestUninstallRightAfterInstallOfDefinitions(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	m := s.module("widgets", widgets+"---"+widget)
+	for range 3 {
+		s.install(m)
+		start := time.Now()
+		s.uninstall(m)
+		if took := time.Since(start); took > 30*time.Second {
+			t.Errorf("the removal took %s", took)
+		}
+	}
+	if left := s.members(m); left != "" {
+		t.Errorf("left: %s", left)
+	}
+}
