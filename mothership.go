@@ -98,9 +98,12 @@ type Installer struct {
 	applier  *apply.Applier
 }
 
+// sourceCacheBytes bounds the cache of downloads that are named with their digest.
+const sourceCacheBytes = 32 << 20
+
 // New makes an Installer.
 func New(o Options) *Installer {
-	i := &Installer{o: o, sources: source.New(source.Options{}), applier: apply.New(apply.Options{Parallel: o.Parallel})}
+	i := &Installer{o: o, sources: source.Cached(source.New(source.Options{}), sourceCacheBytes), applier: apply.New(apply.Options{Parallel: o.Parallel})}
 	i.renderer = newRenderer(o)
 	i.shared = i.reconcilerWith(i.applier)
 	return i
