@@ -4,8 +4,10 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -223,6 +225,8 @@ func wants(t *testing.T, text string, words ...string) {
 		}
 	}
 }
+
+func sortedKeys(m map[string]string) []string { return slices.Sorted(maps.Keys(m)) }
 
 // eventually polls until done says nothing is missing, for half a minute.
 func eventually(t *testing.T, done func() string) {
