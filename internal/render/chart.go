@@ -26,32 +26,41 @@ import (
 
 // renderChart does what `helm template --include-crds` does, with Helm's own code for each step.
 func renderChart(ctx context.Context, r *Request, limits Limits) (*output, error) {
-	ch, err := loadChart(r.Tree)
+	texts, warnings, err := executeChart(ctx, r)
 	if err != nil {
 		return nil, err
 	}
-	caps, err := checkChart(ch, r)
-	if err != nil {
-		return nil, err
-	}
-	values, warnings, err := chartValues(ch, r, caps)
-	if err != nil {
-		return nil, err
-	}
-	s := newSession(r)
-	announceTemplates(ch)
-	e := engine.Engine{CustomTemplateFuncs: s.functions()}
-	files, err := e.RenderWithContext(ctx, ch, values)
-	if err != nil {
-		return nil, templateError(err, s)
-	}
-	objects, err := decode(slices.Concat(definitions(ch), renderedTexts(files, s)), limits)
+	objects, err := decode(texts, limits)
 	if err != nil {
 		return nil, err
 	}
 	out := &output{warnings: warnings}
 	out.takeOutHooks(objects)
 	return out, nil
+}
+
+// executeChart executes a chart's templates and returns what they say, the definitions of crds/ first, and warnings.
+func executeChart(ctx context.Context, r *Request) (texts []text, warnings []string, err error) {
+	ch, err := loadChart(r.Tree)
+	if err != nil {
+		return nil, nil, err
+	}
+	caps, err := checkChart(ch, r)
+	if err != nil {
+		return nil, nil, err
+	}
+	values, warnings, err := chartValues(ch, r, caps)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := newSession(r)
+	announceTemplates(ch)
+	e := engine.Engine{CustomTemplateFuncs: s.functions()}
+	files, err := e.RenderWithContext(ctx, ch, values)
+	if err != nil {
+		return nil, nil, templateError(err, s)
+	}
+	return slices.Concat(definitions(ch), renderedTexts(files, s)), warnings, nil
 }
 
 // loadChart loads a chart from memory as Helm loads one from a directory.

@@ -145,7 +145,7 @@ func decodeJSON(d *document, limits Limits) ([]object, error) {
 		if err := dec.Decode(&raw); errors.Is(err, io.EOF) {
 			return out, nil
 		} else if err != nil {
-			return nil, d.at(lineAt(d.data, int(dec.InputOffset())), "not valid JSON: %s", jsonProblem(err))
+			return nil, d.at(lineAt(d.data, jsonOffset(err, dec)), "not valid JSON: %s", jsonProblem(err))
 		}
 		start := int(dec.InputOffset()) - len(raw)
 		value, err := strictJSON(raw, limits)
@@ -160,6 +160,15 @@ func decodeJSON(d *document, limits Limits) ([]object, error) {
 			return nil, d.at(0, "more than %d objects are not accepted", limits.Objects)
 		}
 	}
+}
+
+// jsonOffset is where a JSON error is.
+func jsonOffset(err error, dec *json.Decoder) int {
+	var syntax *json.SyntaxError
+	if errors.As(err, &syntax) {
+		return int(syntax.Offset)
+	}
+	return int(dec.InputOffset())
 }
 
 func strictJSON(raw []byte, limits Limits) (any, error) {
@@ -220,13 +229,14 @@ func refuseDuplicateKeys(d *document) error {
 	if err := yamlv3.Unmarshal(d.data, &root); err != nil {
 		return yamlError(d, err)
 	}
+	secret := secretKind.Match(d.data)
 	var errs []error
 	visitMappings(&root, func(n *yamlv3.Node) {
 		seen := map[string]bool{}
 		for i := 0; i+1 < len(n.Content); i += 2 {
 			key := n.Content[i]
 			if key.Kind == yamlv3.ScalarNode && key.Tag != "!!merge" && seen[key.Value] {
-				errs = append(errs, d.at(key.Line, "%s", explainYAML(d, fmt.Sprintf("key %q already set in map", key.Value))))
+				errs = append(errs, d.at(key.Line, "%s", duplicateKey(strconv.Quote(key.Value), secret)))
 			}
 			seen[key.Value] = true
 		}

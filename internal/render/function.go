@@ -2,10 +2,9 @@ package render
 
 import (
 	"fmt"
-	"io"
 	"maps"
 	"slices"
-	"strconv"
+	"strings"
 	"text/template"
 	"time"
 
@@ -134,12 +133,11 @@ var refusals = map[class]string{
 		" (lookup finds nothing then, as with helm template)",
 }
 
-// refuser makes a function of any signature that fails. What NOTES.txt says is thrown away, so there Helm's own
-// function is as good, or an empty string where it would leave the process.
+// refuser makes a function of any signature that fails, but in NOTES.txt, whose output nobody reads.
 func (s *session) refuser(name string, c class) func(...any) (any, error) {
-	return func(args ...any) (any, error) {
+	return func(...any) (any, error) {
 		if s.discard {
-			return discarded(name, c, args)
+			return discarded(name), nil
 		}
 		return nil, s.refuse(fmt.Sprintf("function %q %s", name, refusals[c]))
 	}
@@ -153,37 +151,20 @@ func (s *session) refuse(problem string) error {
 	return err
 }
 
-// discarded is the result of an impure function in a template whose output is thrown away.
-func discarded(name string, c class, args []any) (any, error) {
-	switch c {
-	case clock:
-		if name == "now" {
-			return time.Unix(0, 0).UTC(), nil
-		}
-		return "0s", nil
-	case cluster:
-		return map[string]any{}, nil
-	case ambient:
-		return "", nil
+// discarded is the result of an impure function in a template whose output is thrown away: of the type that Helm's
+// own function has, and empty.
+func discarded(name string) any {
+	switch {
+	case name == "now":
+		return time.Unix(0, 0).UTC()
+	case name == "lookup":
+		return map[string]any{}
+	case name == "randInt":
+		return 0
+	case strings.HasPrefix(name, "gen") && name != "genPrivateKey":
+		return certificate{}
 	}
-	return call(sprig.TxtFuncMap()[name], args)
-}
-
-// call calls a function by way of a template, which knows how to convert the arguments.
-func call(f any, args []any) (result any, err error) {
-	names := "f"
-	data := map[string]any{}
-	for i, a := range args {
-		key := "a" + strconv.Itoa(i)
-		data[key] = a
-		names += " ." + key
-	}
-	keep := func(v any) string { result = v; return "" }
-	t, err := template.New("").Funcs(template.FuncMap{"f": f, "keep": keep}).Parse("{{ keep (" + names + ") }}")
-	if err != nil {
-		return nil, err
-	}
-	return result, t.Execute(io.Discard, data)
+	return ""
 }
 
 // pinnedFunctions are Helm's functions without their dependence on the machine.

@@ -62,8 +62,9 @@ const schemaURL = "file:///values.schema.json"
 func validateValues(ch *chart.Chart, values map[string]any, prefix string) (found []Violation, err error) {
 	problem := func(err error) error {
 		e := &Error{Origin: ch.ChartFullPath() + "/values.schema.json", Problem: "the schema cannot be used: " + err.Error(), Err: ErrMalformed}
-		if errors.Is(err, ErrRemote) {
-			e.Err = ErrRemote
+		var load *jsonschema.LoadURLError
+		if errors.As(err, &load) && errors.Is(load.Err, ErrRemote) {
+			e.Err, e.Problem = ErrRemote, fmt.Sprintf("the schema refers to %s, which is not fetched: put it into the schema itself, under $defs", load.URL)
 		}
 		return e
 	}
@@ -95,7 +96,7 @@ func (localLoader) Load(url string) (any, error) {
 	if strings.HasPrefix(url, "urn:") {
 		return true, nil
 	}
-	return nil, fmt.Errorf("%w: %s: put it into the schema itself, under $defs", ErrRemote, url)
+	return nil, ErrRemote
 }
 
 // leaves are the violations at the ends of the tree of causes.

@@ -133,7 +133,7 @@ func setError(flag, set string, err error) error {
 		return &Error{Problem: fmt.Sprintf("%s %q: has no value: write key=value", flag, set), Err: ErrValues}
 	}
 	problem := err.Error()
-	if len(value) > 0 {
+	if len(value) >= 4 {
 		problem = strings.ReplaceAll(problem, value, mask)
 	}
 	return &Error{Problem: fmt.Sprintf("%s %s: %s", flag, key, problem), Err: ErrValues}

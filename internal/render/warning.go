@@ -42,9 +42,9 @@ var shapeWarnings = []struct {
 	form    *regexp.Regexp
 	meaning string
 }{
-	{regexp.MustCompile(`warning: cannot overwrite table with non table for (\S+)`), "values: %s is a table in the chart, the given value is not one and is ignored"},
-	{regexp.MustCompile(`warning: destination for (\S+) is a table\. Ignoring non-table value`), "values: %s is a table, a value of the chart that is not one is ignored"},
-	{regexp.MustCompile(`warning: skipped value for (\S+): Not a table`), "values: %s is a table in the chart, the given value is not one"},
+	{regexp.MustCompile(`warning: cannot overwrite table with non table for (\S+)`), "values: %s is a table in the chart, but what is given is not"},
+	{regexp.MustCompile(`warning: destination for (\S+) is a table\. Ignoring non-table value`), "values: %s is given as a table, but is none in the chart"},
+	{regexp.MustCompile(`warning: skipped value for (\S+): Not a table`), "values: %s is given as a table, but is none in the chart"},
 	{regexp.MustCompile(`Conflict: cannot merge map onto non-map for "([^"]*)"`), "values: global %s is not a table everywhere"},
 	{regexp.MustCompile(`warning: skipping globals because (?:source|destination) (\S+) is not a table`), "values: %s is not a table"},
 	{regexp.MustCompile(`key (\S+) is table\. Skipping`), "values: global %s is a table in one place only"},

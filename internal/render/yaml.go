@@ -170,7 +170,7 @@ func splitText(t *text) []document {
 	start := rest
 	size := 0
 	flush := func() {
-		doc.data = bytes.TrimPrefix(start[:size], bom)
+		doc.data = withoutBOM(start[:size])
 		if hasContent(doc.data) {
 			number++
 			doc.number = number
@@ -194,6 +194,15 @@ func splitText(t *text) []document {
 	}
 	flush()
 	return docs
+}
+
+// withoutBOM removes a byte order mark from the start of a document, after white space.
+func withoutBOM(data []byte) []byte {
+	text := bytes.TrimLeft(data, " \t\r\n")
+	if !bytes.HasPrefix(text, bom) {
+		return data
+	}
+	return slices.Concat(data[:len(data)-len(text)], text[len(bom):])
 }
 
 // markerLen is the length of the document marker that a line starts with, 0 if it does not. Templates that trim white
@@ -262,6 +271,7 @@ func parseYAML(d *document) (any, error) {
 var (
 	yamlLine      = regexp.MustCompile(`line (\d+): `)
 	yamlDuplicate = regexp.MustCompile(`^key (.*) already set in map$`)
+	scannerForm   = regexp.MustCompile(`^(found|could not find|mapping values|mapping keys|block|control characters)`)
 	secretKind    = regexp.MustCompile(`(?m)["']?kind["']?[ \t]*:[ \t]*["']?Secret(List)?\b`)
 )
 
@@ -272,39 +282,48 @@ func yamlError(d *document, err error) error {
 	if errors.As(err, &typed) {
 		messages = typed.Errors
 	}
+	secret := secretKind.Match(d.data)
+	lines := 1 + bytes.Count(bytes.TrimRight(d.data, "\n"), []byte("\n"))
 	var errs []error
-	for _, m := range messages {
+	for _, m := range messages[:min(len(messages), maxErrors)] {
 		line := 0
 		if at := yamlLine.FindStringSubmatchIndex(m); at != nil && at[0] == 0 {
 			line, _ = strconv.Atoi(m[at[2]:at[3]])
 			m = m[at[1]:]
 		}
-		errs = append(errs, d.at(line, "%s", explainYAML(d, m)))
+		if strings.HasPrefix(m, "did not find expected") || line == 0 && scannerForm.MatchString(m) {
+			line++ // the library counts these from 0, and leaves 0 out
+		}
+		errs = append(errs, d.at(min(line, lines), "%s", explainYAML(d, m, secret)))
 	}
 	return join(errs)
 }
 
 // explainYAML says in words what the YAML library means, and quotes nothing of a Secret.
-func explainYAML(d *document, message string) string {
+func explainYAML(d *document, message string, secret bool) string {
 	if m := yamlDuplicate.FindStringSubmatch(message); m != nil {
-		if secretKind.Match(d.data) {
-			return "a key is set twice"
-		}
-		return "key " + m[1] + " is set twice"
+		return duplicateKey(m[1], secret)
 	}
 	switch {
 	case strings.Contains(message, "cannot start any token") && hasTabIndent(d.data):
 		return "a tab is used for indentation: use spaces"
-	case strings.HasPrefix(message, "unknown anchor"), strings.HasPrefix(message, "invalid map key"):
-		if secretKind.Match(d.data) {
-			return "not valid YAML"
-		}
+	case strings.HasPrefix(message, "invalid map key"):
+		return "a map's key is a map or a list"
+	case strings.HasPrefix(message, "unknown anchor") && secret:
+		return "not valid YAML: unknown anchor"
 	case strings.Contains(message, "excessive aliasing"):
 		return "aliases expand to too much"
 	case strings.Contains(message, "did not find expected <document start>") && bytes.HasPrefix(d.data, []byte("%")):
 		return "a directive (%) is not accepted: remove it"
 	}
 	return "not valid YAML: " + message
+}
+
+func duplicateKey(quoted string, secret bool) string {
+	if secret {
+		return "a key is set twice"
+	}
+	return "key " + quoted + " is set twice"
 }
 
 func hasTabIndent(data []byte) bool {

@@ -1,0 +1,83 @@
+package render
+
+import (
+	"context"
+	"testing"
+)
+
+// Compare with: go test -run '^$' -bench . -count 10 ./internal/render | benchstat -
+//
+// Measured on 2 cores of an AMD EPYC: see the comments.
+
+// BenchmarkCertManager is cert-manager's real chart with its CRDs (1 MB of YAML), from files in memory to the bundle.
+func BenchmarkCertManager(b *testing.B) {
+	r := certManager(b)
+	renderer := New(Options{})
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := renderer.Render(context.Background(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCertManagerIsolated is the same in a child process, start of the process included.
+func BenchmarkCertManagerIsolated(b *testing.B) {
+	r := certManager(b)
+	renderer := isolated(b, IsolatedOptions{})
+	for b.Loop() {
+		if _, err := renderer.Render(context.Background(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkCertManagerCached is the second and every further runtime of a fleet.
+func BenchmarkCertManagerCached(b *testing.B) {
+	r := certManager(b)
+	renderer := Cached(New(Options{}), 64<<20)
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := renderer.Render(context.Background(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkDecode is the decoding of cert-manager's rendered manifests alone.
+func BenchmarkDecode(b *testing.B) {
+	r := certManager(b)
+	texts := chartTexts(b, &r)
+	size := 0
+	for _, t := range texts {
+		size += len(t.data)
+	}
+	b.SetBytes(int64(size))
+	b.ReportAllocs()
+	for b.Loop() {
+		if _, err := decode(texts, Limits{}.withDefaults()); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// BenchmarkIsolatedSmall is the cost of a child process: one ConfigMap.
+func BenchmarkIsolatedSmall(b *testing.B) {
+	r := request(Manifests, "-- a.yaml --\n"+configMap("a"))
+	renderer := isolated(b, IsolatedOptions{})
+	for b.Loop() {
+		if _, err := renderer.Render(context.Background(), r); err != nil {
+			b.Fatal(err)
+		}
+	}
+}
+
+// chartTexts are the manifests of a chart before decoding.
+func chartTexts(t testing.TB, r *Request) []text {
+	t.Helper()
+	texts, _, err := executeChart(context.Background(), r)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return texts
+}
