@@ -8,7 +8,7 @@ import (
 	"strings"
 )
 
-// startAPIServer starts kube-apiserver and waits until it is ready, on another port when somebody took the one that was
+// startAPIServer starts kube-apiserver and waits until it answers, on another port when somebody took the one that was
 // free a moment ago.
 func (s *Server) startAPIServer(ctx context.Context) error {
 	for range startAttempts - 1 {
@@ -31,9 +31,17 @@ func (s *Server) tryAPIServer(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	err = awaitOK(ctx, s.Config(), s.Config().Host+"/readyz", s.apiserver, s.etcd.process)
+	err = await(ctx, s.readyz(), answered, s.apiserver, s.etcd.process)
 	return portConflict(err, s.port, s.apiserver)
 }
+
+// awaitReady waits until the API server is ready, about a second and a half after it answers: it looks once a second
+// whether its roles and priority classes can be written.
+func (s *Server) awaitReady(ctx context.Context) error {
+	return await(ctx, s.readyz(), answeredOK, s.apiserver, s.etcd.process)
+}
+
+func (s *Server) readyz() probe { return probe{s.Config(), s.Config().Host + "/readyz"} }
 
 // apiserverArgs are the arguments of kube-apiserver; the last of a name wins.
 func (s *Server) apiserverArgs() []string {

@@ -25,8 +25,8 @@ func (s *Server) tryControllers(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	url := fmt.Sprintf("https://127.0.0.1:%d/healthz", port)
-	err = awaitOK(ctx, s.anonymous(), url, s.controllers, s.apiserver, s.etcd.process)
+	health := probe{s.anonymous(), fmt.Sprintf("https://127.0.0.1:%d/healthz", port)}
+	err = await(ctx, health, answeredOK, s.controllers, s.apiserver, s.etcd.process)
 	return portConflict(err, port, s.controllers)
 }
 

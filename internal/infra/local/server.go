@@ -4,13 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"net/http"
 	"path/filepath"
 	"sync"
 	"syscall"
 	"time"
-
-	"k8s.io/client-go/rest"
 
 	"github.com/kyma-project/mothership/internal/infra/local/node"
 )
@@ -20,8 +17,6 @@ const (
 	startTimeout = 2 * time.Minute
 	// startAttempts bounds how often another port is tried when somebody else took the one that was free.
 	startAttempts = 3
-	// pollInterval is how often a starting server is asked whether it is ready.
-	pollInterval = 15 * time.Millisecond
 )
 
 // Server is a running API server with its etcd and controllers. It is safe for concurrent use.
@@ -60,7 +55,8 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 	return s, nil
 }
 
-// start starts everything in the order that is fastest: etcd comes up while the keys are made and the API server loads.
+// start starts everything in the order that is fastest: etcd comes up while the keys are made and the API server loads,
+// and the controller manager while the API server, which answers already, waits for its own roles.
 func (s *Server) start(ctx context.Context) (err error) {
 	if s.folder, err = openFolder(s.options.Dir); err != nil {
 		return err
@@ -77,6 +73,9 @@ func (s *Server) start(ctx context.Context) (err error) {
 		return err
 	}
 	if err := s.startControllers(ctx); err != nil {
+		return err
+	}
+	if err := s.awaitReady(ctx); err != nil {
 		return err
 	}
 	if s.options.Nodes {
@@ -186,51 +185,4 @@ func (s *Server) hopeless() bool {
 		}
 	}
 	return s.options.Etcd == nil && s.folder != nil && s.folder.temporary
-}
-
-// awaitOK polls a health endpoint until it answers 200. It gives up when the context or one of the processes ends.
-func awaitOK(ctx context.Context, config *rest.Config, url string, needed ...*process) error {
-	client, err := rest.HTTPClientFor(config)
-	if err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	defer client.CloseIdleConnections()
-	client.Timeout = 5 * time.Second
-	tick := time.NewTicker(pollInterval)
-	defer tick.Stop()
-	last := errors.New("not asked yet")
-	for {
-		for _, p := range needed {
-			select {
-			case <-p.done:
-				return p.exitError()
-			default:
-			}
-		}
-		if last = askOK(ctx, client, url); last == nil {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("waiting for %s: %w; the last answer was: %w", needed[0].name, context.Cause(ctx), last)
-		case <-tick.C:
-		}
-	}
-}
-
-// askOK asks a health endpoint once.
-func askOK(ctx context.Context, client *http.Client, url string) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	resp, err := client.Do(req)
-	if err != nil {
-		return err
-	}
-	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
-		return fmt.Errorf("status %s", resp.Status)
-	}
-	return nil
 }

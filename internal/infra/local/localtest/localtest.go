@@ -10,7 +10,7 @@
 //		...
 //	}
 //
-// A server takes 2.5 s to start and 400 MiB, so share one unless the test needs a server of its own: tests of one
+// A server takes 2.2 s to start and 490 MiB, so share one unless the test needs a server of its own: tests of one
 // package keep to their namespaces, and give what is cluster-wide names of their own. Without the executables the tests
 // fail and say "run make kube"; they are never skipped.
 //
