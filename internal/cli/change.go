@@ -72,10 +72,7 @@ func changeText(paint palette, c mothership.Change) string {
 
 // fieldText is one field: its path, both values, and who owns it now.
 func fieldText(paint palette, f mothership.FieldChange) string {
-	by := ""
-	if f.Manager != "" {
-		by = paint.dim(" (" + oneLine(f.Manager) + ")")
-	}
+	by := paint.dim(owner(" (", f.Manager, ")"))
 	path := "    " + oneLine(f.Path)
 	from, isText := f.From.(string)
 	to, isTextToo := f.To.(string)
@@ -83,12 +80,20 @@ func fieldText(paint palette, f mothership.FieldChange) string {
 	case f.From == nil && f.To == nil && f.Manager == "":
 		return path + " was removed\n"
 	case f.From == nil && f.To == nil:
-		return path + " was changed" + by + "\n"
+		return path + " was changed" + owner(" by ", f.Manager, "") + "\n"
 	case isText && isTextToo && strings.Contains(strings.TrimSpace(from+to), "\n"):
 		return path + ":" + by + "\n" + unified(paint, from, to)
 	}
 	before, after := shorten(valueText(f.From), valueText(f.To))
 	return fmt.Sprintf("%s: %s → %s%s\n", path, before, after, by)
+}
+
+// owner is a manager's name between two others, or nothing where nobody is named.
+func owner(before, manager, after string) string {
+	if manager == "" {
+		return ""
+	}
+	return before + oneLine(manager) + after
 }
 
 // valueText is a value on one line. A string is quoted only where it could be mistaken for something else.

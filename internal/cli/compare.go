@@ -58,6 +58,9 @@ func (a *app) compare(j *job, by comparison) error {
 	if err != nil {
 		return err
 	}
+	if c.Changes == nil {
+		c.Changes = []mothership.Change{} // [] in JSON, not null
+	}
 	a.warn(c.Hooks, c.Warnings)
 	if err := a.print(j.flags, c, func() string { return a.comparisonTable(c) }); err != nil {
 		return err

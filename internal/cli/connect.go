@@ -2,7 +2,6 @@ package cli
 
 import (
 	"errors"
-	"io"
 	"io/fs"
 	"path/filepath"
 
@@ -34,7 +33,7 @@ func (a *app) job(cmd *cobra.Command, f *flags, needsSource bool) (*job, error) 
 	}
 	j.cluster, err = remote.ReadKubeconfig(file, f.context)
 	if errors.Is(err, fs.ErrNotExist) && f.kubeconfig == "" {
-		a.note("hint", "name a kubeconfig with --kubeconfig, or with KUBECONFIG")
+		err = &hintedError{err: err, hint: "name a kubeconfig with --kubeconfig, or with KUBECONFIG"}
 	}
 	return j, err
 }
@@ -51,7 +50,7 @@ func (a *app) offline(cmd *cobra.Command, f *flags, needsSource bool) (*job, err
 	}
 	o := mothership.Options{Isolate: isolation, IsolateAll: true}
 	if f.filename == "-" {
-		o.Stdin = &rewinding{r: a.p.Stdin}
+		o.Stdin = a.p.Stdin
 	}
 	return &job{installer: mothership.New(o), module: m, flags: f, cmd: cmd}, nil
 }
@@ -72,31 +71,4 @@ func (a *app) kubeconfig(cmd *cobra.Command, f *flags) (string, error) {
 		return "", usage(cmd, "neither KUBECONFIG nor HOME is set: name a kubeconfig with --kubeconfig")
 	}
 	return filepath.Join(home, ".kube", "config"), nil
-}
-
-// rewinding is a reader that begins again after its end, because a module is fetched again when a pass is repeated after a
-// passing error, and stdin can be read only once. It is used by one goroutine at a time.
-type rewinding struct {
-	r    io.Reader
-	seen []byte
-	next int
-	done bool
-}
-
-func (r *rewinding) Read(p []byte) (int, error) {
-	if r.done && r.next == len(r.seen) {
-		r.next = 0
-		return 0, io.EOF
-	}
-	if r.done {
-		n := copy(p, r.seen[r.next:])
-		r.next += n
-		return n, nil
-	}
-	n, err := r.r.Read(p)
-	r.seen = append(r.seen, p[:n]...)
-	if errors.Is(err, io.EOF) {
-		r.done = true
-	}
-	return n, err
 }

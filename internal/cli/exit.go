@@ -63,7 +63,7 @@ func (a *app) fail(ctx context.Context, err error) int {
 		return 128 + int(i.signal)
 	}
 	a.report(problemsOf(err))
-	if late, ok := errors.AsType[*mothership.TimeoutError](err); ok && late.Err == nil {
+	if late, ok := errors.AsType[*mothership.TimeoutError](err); ok && len(late.NotReady) > 0 {
 		return ExitDiffers
 	}
 	return ExitFailed

@@ -46,23 +46,23 @@ const (
 func (f *flags) addTo(cmd *cobra.Command, output string) {
 	fs := cmd.Flags()
 	fs.SortFlags = false
-	fs.StringVar(&f.name, "name", "", "the module's name")
-	fs.StringVarP(&f.namespace, "namespace", "n", "", "the namespace it is installed into; made where it is missing")
-	fs.StringVar(&f.chart, "chart", "", "a Helm chart: DIR, FILE.tgz or URL of one")
-	fs.StringVar(&f.kustomize, "kustomize", "", "a kustomization: DIR, or URL of an archive")
-	fs.StringVarP(&f.filename, "filename", "f", "", "plain manifests: FILE, DIR, URL, or - for stdin")
-	fs.StringVar(&f.digest, "digest", "", "the digest that the source must have: sha256:HEX")
+	fs.StringVar(&f.name, "name", "", "the module's `NAME`")
+	fs.StringVarP(&f.namespace, "namespace", "n", "", "the `NAMESPACE` it is installed into; made where it is missing")
+	fs.StringVar(&f.chart, "chart", "", "a Helm chart: `DIR|FILE.tgz|URL`")
+	fs.StringVar(&f.kustomize, "kustomize", "", "a kustomization: `DIR|URL` of an archive")
+	fs.StringVarP(&f.filename, "filename", "f", "", "plain manifests: `FILE|DIR|URL|-`, - for stdin")
+	fs.StringVar(&f.digest, "digest", "", "the digest that the source must have: `sha256:HEX`")
 	f.values.addTo(fs)
-	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "FILE (default: $KUBECONFIG if it names one file, else ~/.kube/config)")
-	fs.StringVar(&f.context, "context", "", "context of the kubeconfig (default: its current one)")
+	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` (default: $KUBECONFIG if it names one file, else ~/.kube/config)")
+	fs.StringVar(&f.context, "context", "", "`CONTEXT` of the kubeconfig (default: its current one)")
 	fs.BoolVar(&f.adopt, "adopt", false, "take over objects that exist and are not the module's")
-	fs.StringArrayVar(&f.yield, "yield", nil, "a field to set once and then leave to others: [GROUP/]KIND:/JSON/POINTER; repeatable")
+	fs.StringArrayVar(&f.yield, "yield", nil, "a field to set once and then leave to others: `[GROUP/]KIND:/POINTER`; repeatable")
 	fs.BoolVar(&f.perRuntime, "per-runtime", false, "let templates draw randomness, once per cluster")
 	fs.BoolVar(&f.trust, "trust", false, "render in this process, without limits of memory and time that hold for certain")
-	fs.StringVar(&f.memoryLimit, "memory-limit", "512Mi", "memory that rendering may use")
+	fs.StringVar(&f.memoryLimit, "memory-limit", "512Mi", "memory that rendering may use: `SIZE`")
 	fs.BoolVar(&f.wait, "wait", false, "wait until every object is ready")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "the longest that all of it may take")
-	fs.StringVarP(&f.output, "output", "o", output, "what to print: table, json or yaml")
+	fs.StringVarP(&f.output, "output", "o", output, "`FORMAT`: table, json or yaml")
 	complete(cmd, "output", asTable, asJSON, asYAML)
 	for _, dir := range []string{"chart", "kustomize"} {
 		if err := cmd.MarkFlagDirname(dir); err != nil {
@@ -144,13 +144,13 @@ func (f *flags) module(cmd *cobra.Command, needsSource bool) (mothership.Module,
 	return m, err
 }
 
-// yieldRules reads [GROUP/]KIND:/JSON/POINTER.
+// yieldRules reads [GROUP/]KIND:/POINTER, a JSON pointer.
 func (f *flags) yieldRules(cmd *cobra.Command) ([]v1beta2.YieldRule, error) {
 	var rules []v1beta2.YieldRule
 	for _, y := range f.yield {
 		kind, pointer, ok := strings.Cut(y, ":")
 		if !ok || kind == "" || !strings.HasPrefix(pointer, "/") {
-			return nil, usage(cmd, "--yield %q: write [GROUP/]KIND:/JSON/POINTER, such as apps/Deployment:/spec/replicas", y)
+			return nil, usage(cmd, "--yield %q: write [GROUP/]KIND:/POINTER, such as apps/Deployment:/spec/replicas", y)
 		}
 		rule := v1beta2.YieldRule{Kind: kind, Paths: []string{pointer}}
 		if group, kind, ok := strings.Cut(kind, "/"); ok {

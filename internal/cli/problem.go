@@ -11,6 +11,18 @@ import (
 // problem is one thing that went wrong, and what to do about it.
 type problem struct{ text, hint string }
 
+// hintedError is an error that this package knows what to do about.
+type hintedError struct {
+	err  error
+	hint string
+}
+
+// Error is the error's; the hint is not part of it.
+func (e *hintedError) Error() string { return e.err.Error() }
+
+// Unwrap gives the error.
+func (e *hintedError) Unwrap() error { return e.err }
+
 // problemsOf takes an error of the library apart: one problem per object.
 func problemsOf(err error) []problem {
 	switch e := err.(type) { //nolint:errorlint // wrapped ones are found below, with the words around them
@@ -33,6 +45,9 @@ func problemsOf(err error) []problem {
 	p := problem{text: err.Error()}
 	if at, ok := errors.AsType[*mothership.ObjectError](err); ok {
 		p.hint = at.Hint
+	}
+	if h, ok := errors.AsType[*hintedError](err); ok {
+		p.hint = h.hint
 	}
 	return []problem{p}
 }

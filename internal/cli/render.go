@@ -27,8 +27,8 @@ func (a *app) render() *cobra.Command {
 		"Print a module's objects, without a cluster", aboutRender, exampleRender,
 		func(cmd *cobra.Command) error { return a.runRender(cmd, f, o) })
 	f.addTo(cmd, asYAML)
-	cmd.Flags().StringVar(&o.KubeVersion, "kube-version", "", "the version of Kubernetes that charts see (default: the one this program was built for)")
-	cmd.Flags().StringSliceVar(&o.APIVersions, "api-versions", nil, "APIs that charts see beside the built-in ones: GROUP/VERSION[/KIND]; repeatable")
+	cmd.Flags().StringVar(&o.KubeVersion, "kube-version", "", "the `VERSION` of Kubernetes that charts see (default: the one this program was built for)")
+	cmd.Flags().StringSliceVar(&o.APIVersions, "api-versions", nil, "APIs that charts see beside the built-in ones: `GROUP/VERSION[/KIND]`; repeatable")
 	hide(cmd, "kubeconfig", "context", "adopt", "yield", "wait")
 	return cmd
 }

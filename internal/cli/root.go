@@ -37,7 +37,7 @@ func (a *app) root() *cobra.Command {
 	root.SetOut(a.p.Stdout)
 	root.SetErr(a.p.Stderr)
 	root.SetArgs(a.p.Args)
-	root.PersistentFlags().StringVar(&a.color, "color", "auto", "colours: auto, always or never; auto heeds NO_COLOR")
+	root.PersistentFlags().StringVar(&a.color, "color", "auto", "`WHEN` to use colours: auto, always or never; auto heeds NO_COLOR")
 	root.PersistentFlags().BoolVarP(&a.quiet, "quiet", "q", false, "print errors only, and the data of -o json|yaml")
 	root.AddCommand(a.install(), a.diff(), a.verify(), a.uninstall(), a.render(), a.version())
 	root.InitDefaultHelpCmd()

@@ -121,11 +121,12 @@ var counted = []mothership.Action{
 	mothership.ActionDelete, mothership.ActionRefuse, mothership.ActionKeep, mothership.ActionNone,
 }
 
-// summary counts what happened: 46 created, 1 hook not run, 1.9 s, 95 requests.
+// summary counts what happened: 46 created, 0 unchanged, 1 hook not run, 1.9 s, 95 requests. Of an uninstall, which has no
+// bundle, nothing is unchanged.
 func summary(r *mothership.Result) string {
 	var parts []string
 	for _, action := range counted {
-		if n := r.Count(action); n > 0 {
+		if n := r.Count(action); n > 0 || action == mothership.ActionNone && r.BundleDigest != "" {
 			parts = append(parts, fmt.Sprintf("%d %s", n, action))
 		}
 	}

@@ -49,7 +49,7 @@ func (a *app) palette(w io.Writer) palette {
 }
 
 func (p palette) paint(code int, s string) string {
-	if !p.on {
+	if !p.on || s == "" {
 		return s
 	}
 	return fmt.Sprintf("\x1b[%dm%s\x1b[0m", code, s)

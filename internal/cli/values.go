@@ -23,12 +23,12 @@ type valueFlags struct {
 }
 
 func (v *valueFlags) addTo(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&v.files, "values", nil, "a YAML file of values for a chart; repeatable, later ones win")
-	fs.StringArrayVar(&v.sets, "set", nil, "a value: key=value; repeatable")
-	fs.StringArrayVar(&v.strings, "set-string", nil, "a value that is a string: key=value; repeatable")
-	fs.StringArrayVar(&v.fromFiles, "set-file", nil, "a value that is a file's content: key=FILE; repeatable")
-	fs.StringArrayVar(&v.json, "set-json", nil, "a value in JSON: key=JSON; repeatable")
-	fs.StringArrayVar(&v.literals, "set-literal", nil, "a string taken as it is: key=value; repeatable")
+	fs.StringArrayVar(&v.files, "values", nil, "a YAML `FILE` of values for a chart; repeatable, later ones win")
+	fs.StringArrayVar(&v.sets, "set", nil, "a value: `KEY=VALUE`; repeatable")
+	fs.StringArrayVar(&v.strings, "set-string", nil, "a value that is a string: `KEY=VALUE`; repeatable")
+	fs.StringArrayVar(&v.fromFiles, "set-file", nil, "a value that is a file's content: `KEY=FILE`; repeatable")
+	fs.StringArrayVar(&v.json, "set-json", nil, "a value in JSON: `KEY=JSON`; repeatable")
+	fs.StringArrayVar(&v.literals, "set-literal", nil, "a string taken as it is: `KEY=VALUE`; repeatable")
 }
 
 func (v *valueFlags) any() bool {

@@ -27,7 +27,7 @@ func (a *app) version() *cobra.Command {
 			v := versionOf(a.p.Version)
 			return a.print(f, v, func() string { return v.text() })
 		})
-	cmd.Flags().StringVarP(&f.output, "output", "o", asTable, "what to print: table, json or yaml")
+	cmd.Flags().StringVarP(&f.output, "output", "o", asTable, "`FORMAT`: table, json or yaml")
 	complete(cmd, "output", asTable, asJSON, asYAML)
 	return cmd
 }
