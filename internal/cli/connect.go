@@ -50,7 +50,7 @@ func (a *app) offline(cmd *cobra.Command, f *flags, needsSource bool) (*job, err
 	}
 	o := mothership.Options{Isolate: isolation, IsolateAll: true}
 	if f.filename == "-" {
-		o.Stdin = a.p.Stdin
+		o.Stdin = interruptible(cmd.Context(), a.p.Stdin)
 	}
 	return &job{installer: mothership.New(o), module: m, flags: f, cmd: cmd}, nil
 }

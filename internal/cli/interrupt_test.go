@@ -2,6 +2,7 @@ package cli_test
 
 import (
 	"bufio"
+	"bytes"
 	"context"
 	"fmt"
 	"io"
@@ -167,6 +168,32 @@ func interrupt(t *testing.T, signal syscall.Signal) (code int, stderr string) {
 		t.Fatal("it ended as if nothing had happened")
 	}
 	return cmd.ProcessState.ExitCode(), string(rest)
+}
+
+// TestInterruptWhileReading interrupts a render that waits for the rest of its input, as at a terminal.
+func TestInterruptWhileReading(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, program(t), "render", "--name", "web", "--namespace", "demo", "-f", "-")
+	input, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var stderr strings.Builder
+	cmd.Stderr = &stderr
+	start(t, cmd)
+	// More than a pipe holds: once it is written, the program is reading.
+	if _, err := input.Write(bytes.Repeat([]byte("# comment\n"), 20_000)); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Process.Signal(syscall.SIGINT); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 130 || !strings.Contains(stderr.String(), "interrupted\n") {
+		t.Errorf("exit code %d, stderr:\n%s", code, stderr.String())
+	}
 }
 
 func TestIsRenderChild(t *testing.T) {

@@ -54,7 +54,7 @@ func problemsOf(err error) []problem {
 
 // joined are the parts of an error whose words are nothing but theirs, as errors.Join makes it; nil for any other.
 func joined(err error) []error {
-	many, ok := err.(interface{ Unwrap() []error }) //nolint:errorlint // this error's own form is asked for
+	many, ok := err.(interface{ Unwrap() []error })
 	if !ok {
 		return nil
 	}

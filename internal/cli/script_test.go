@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -47,6 +49,7 @@ func command() {
 // TestScript runs testdata/script/*.txtar. Beside testscript's own commands there are:
 //
 //	cluster          use the real API server that all scripts share, and kubectl
+//	serve            serve the script's folder at $URL
 //	code N COMMAND…  run a command that must exit with N
 //	scrub FILE       copy stdout, stderr or a file to "scrubbed", with what changes from run to run replaced
 //
@@ -58,6 +61,7 @@ func TestScript(t *testing.T) {
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": func(ts *testscript.TestScript, _ bool, _ []string) { useCluster(t, ts) },
 			"code":    code,
+			"serve":   serve,
 			"scrub":   scrub,
 		},
 	})
@@ -76,6 +80,12 @@ func useCluster(t *testing.T, ts *testscript.TestScript) {
 	ts.Setenv("KUBECONFIG", kubeconfig)
 	ts.Setenv("HOME", work)
 	ts.Setenv("PATH", ts.Getenv("PATH")+string(os.PathListSeparator)+assets)
+}
+
+func serve(ts *testscript.TestScript, _ bool, _ []string) {
+	srv := httptest.NewServer(http.FileServer(http.Dir(ts.Getenv("WORK"))))
+	ts.Defer(srv.Close)
+	ts.Setenv("URL", srv.URL)
 }
 
 func code(ts *testscript.TestScript, neg bool, args []string) {
