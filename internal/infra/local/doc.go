@@ -29,7 +29,7 @@
 //     when the thread that started it ends, and that thread is kept for as long as the child lives. What another system
 //     leaves running must be ended by hand.
 //   - A state folder has one user: it is locked. Whoever holds the lock may kill what the pid files name, if the
-//     process's start time says that it is still the same.
+//     process's start time says that it is still the same. Temporary folders of killed parents go at the next start.
 //   - The API server is stopped before its etcd: without, it does not end for a long time.
 //   - Everything is verified and private: serving certificates of an authority of the server's own, on loopback only;
 //     etcd on a socket in a folder that only its owner can open; no secret in an argument, in the environment or in

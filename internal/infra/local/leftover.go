@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"strings"
 	"syscall"
+	"time"
 )
 
 // ErrInUse says that another running process serves from the same state folder.
@@ -26,7 +27,8 @@ func openFolder(path string) (*folder, error) {
 	f := &folder{path: path, temporary: path == ""}
 	var err error
 	if f.temporary {
-		f.path, err = os.MkdirTemp("", "mothership-local-")
+		sweep(os.TempDir())
+		f.path, err = os.MkdirTemp("", temporaryPrefix)
 	} else if f.path, err = filepath.Abs(path); err == nil {
 		err = os.MkdirAll(f.path, 0o700)
 	}
@@ -41,6 +43,46 @@ func openFolder(path string) (*folder, error) {
 		return nil, fmt.Errorf("locking %s: %w by another process", f.path, ErrInUse)
 	}
 	return f, nil
+}
+
+// temporaryPrefix begins the names of temporary folders, and sweepAge is how old one must be before it can be taken for
+// a leftover: between its making and its locking passes no time to speak of.
+const (
+	temporaryPrefix = "mothership-local-"
+	sweepAge        = time.Minute
+)
+
+// sweep removes the temporary folders that nobody holds: of parents that were killed. What cannot be removed is left to
+// the next sweep, as it hinders nobody.
+func sweep(in string) {
+	dirs, err := filepath.Glob(filepath.Join(in, temporaryPrefix+"*"))
+	if err != nil {
+		return // the pattern is a good one, unless the folder's name is not
+	}
+	for _, dir := range dirs {
+		if info, err := os.Stat(dir); err == nil && time.Since(info.ModTime()) > sweepAge {
+			removeLeftover(dir)
+		}
+	}
+}
+
+// removeLeftover removes a temporary folder, and what still runs in it, unless it is held.
+func removeLeftover(dir string) {
+	lock, err := os.OpenFile(filepath.Join(dir, "lock"), os.O_RDWR, 0)
+	if err != nil {
+		return // another user's, or not one of ours
+	}
+	defer lock.Close()
+	if syscall.Flock(int(lock.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) != nil {
+		return
+	}
+	for _, pattern := range []string{"*.pid", "etcd/*.pid"} {
+		files, _ := filepath.Glob(filepath.Join(dir, pattern))
+		for _, file := range files {
+			_ = reap(file, file)
+		}
+	}
+	_ = os.RemoveAll(dir)
 }
 
 // close unlocks the folder, and removes it if it is temporary.

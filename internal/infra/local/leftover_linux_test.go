@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 )
 
 // sleeper starts a process that does nothing until its stdin ends.
@@ -55,5 +56,44 @@ func TestReap(t *testing.T) {
 				t.Errorf("the pid file is still there: %v", err)
 			}
 		})
+	}
+}
+
+func TestSweep(t *testing.T) {
+	t.Parallel()
+	in := t.TempDir()
+	old := time.Now().Add(-2 * sweepAge)
+	mk := func(name string, made time.Time) *folder {
+		f, err := openFolder(filepath.Join(in, temporaryPrefix+name))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Chtimes(f.path, made, made); err != nil {
+			t.Fatal(err)
+		}
+		return f
+	}
+	held, left, young := mk("held", old), mk("left", old), mk("young", time.Now())
+	defer held.close()
+	for _, f := range []*folder{left, young} {
+		if err := f.close(); err != nil { // given a path, it is kept
+			t.Fatal(err)
+		}
+	}
+	process := sleeper(t).Process
+	if err := writePID(filepath.Join(left.path, "cat.pid"), process.Pid); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chtimes(left.path, old, old); err != nil {
+		t.Fatal(err)
+	}
+	sweep(in)
+	for f, want := range map[*folder]bool{held: true, left: false, young: true} {
+		if _, err := os.Stat(f.path); (err == nil) != want {
+			t.Errorf("%s is there: %t; want %t", filepath.Base(f.path), err == nil, want)
+		}
+	}
+	if identity(process.Pid) != "" {
+		t.Error("what ran in the leftover still runs")
 	}
 }
