@@ -1,6 +1,7 @@
 package mothership_test
 
 import (
+	"context"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
@@ -132,6 +134,24 @@ func (s *site) kubectl(args ...string) string {
 func (s *site) input(yaml string, args ...string) {
 	s.t.Helper()
 	localtest.KubectlInput(s.t, s.srv, s.fill(yaml), append([]string{"--namespace=" + s.namespace}, args...)...)
+}
+
+// dryRunDenied says whether the server would refuse a ConfigMap.
+func (s *site) dryRunDenied(body string) bool {
+	s.t.Helper()
+	err := localtest.Client(s.t, s.srv).CoreV1().RESTClient().Post().Namespace(s.namespace).Resource("configmaps").
+		Param("dryRun", "All").SetHeader("Content-Type", "application/json").Body([]byte(body)).Do(s.t.Context()).Error()
+	return err != nil
+}
+
+// forget deletes what a test named after itself of an admission kind, when the test's own context is over.
+func (s *site) forget(ctx context.Context, resource string) {
+	for _, name := range []string{s.namespace, "guard-" + s.namespace} {
+		err := localtest.Client(s.t, s.srv).AdmissionregistrationV1().RESTClient().Delete().Resource(resource).Name(name).Do(ctx).Error()
+		if err != nil && !apierrors.IsNotFound(err) {
+			s.t.Errorf("deleting %s %s: %v", resource, name, err)
+		}
+	}
 }
 
 // readFile is the text of a module of one file.

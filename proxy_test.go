@@ -51,10 +51,13 @@ func newProxy(t *testing.T, real *rest.Config) *proxy {
 	server.Config.ErrorLog, server.EnableHTTP2 = forward.ErrorLog, true
 	server.StartTLS()
 	t.Cleanup(server.Close)
-	p.cfg = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{
-		CAData: pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}),
-	}}
+	p.cfg = &rest.Config{Host: server.URL, TLSClientConfig: rest.TLSClientConfig{CAData: pemOf(server)}}
 	return p
+}
+
+// pemOf is the certificate of a test server.
+func pemOf(server *httptest.Server) []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw})
 }
 
 func (p *proxy) strike(w http.ResponseWriter, r *http.Request) bool {
