@@ -1,7 +1,6 @@
 package render
 
 import (
-	"bytes"
 	"context"
 	"strings"
 	"testing"
@@ -275,7 +274,7 @@ func helmManifests(t *testing.T, r *Request) []map[string]any {
 
 func kubectlMap(t *testing.T, data []byte) map[string]any {
 	t.Helper()
-	v, err := kubectlDecode(bytes.TrimSpace(data))
+	v, err := kubectlDecode(data)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os/exec"
+	"regexp"
 	"runtime"
 	"strings"
 	"time"
@@ -151,6 +152,9 @@ func converse(stdin io.Writer, stdout io.Reader, r *Request, request *wireReques
 	return nil, &brokenError{errors.New("too many questions")}
 }
 
+// outOfMemory is how Go's runtime and its race detector say that the kernel gave them no memory.
+var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to allocate`)
+
 // explain says why a child ended without an answer.
 func (i *IsolatedRenderer) explain(r *Request, waitErr error, stderr string, problem error) error {
 	var exit *exec.ExitError
@@ -159,7 +163,7 @@ func (i *IsolatedRenderer) explain(r *Request, waitErr error, stderr string, pro
 		code = exit.ExitCode()
 	}
 	switch {
-	case code == exitMemory || strings.Contains(stderr, "out of memory") || strings.Contains(stderr, "cannot allocate memory"):
+	case code == exitMemory || outOfMemory.MatchString(stderr):
 		return &Error{Err: ErrMemory, Problem: fmt.Sprintf("rendering %s took more than %d MiB of memory: does a template grow without end?", r.what(), i.memory>>20)}
 	case strings.Contains(stderr, "stack exceeds") || strings.Contains(stderr, "stack overflow"):
 		return &Error{Err: ErrMemory, Problem: fmt.Sprintf("rendering %s ran out of stack: does a template call itself without end?", r.what())}

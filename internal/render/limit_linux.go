@@ -13,8 +13,10 @@ const slackMemory = 256 << 20
 // more than it uses), no files written, no core dumps. Errors are ignored: a lower limit may be set already, and the
 // watchdog and the parent's deadline hold without.
 func setLimits(memory int64) {
-	data := uint64(memory) + slackMemory
-	_ = unix.Setrlimit(unix.RLIMIT_DATA, &unix.Rlimit{Cur: data, Max: max(data, firstMemory+slackMemory)})
+	var data unix.Rlimit
+	_ = unix.Getrlimit(unix.RLIMIT_DATA, &data)
+	data.Cur = min(uint64(memory)+slackMemory, data.Max)
+	_ = unix.Setrlimit(unix.RLIMIT_DATA, &data)
 	_ = unix.Setrlimit(unix.RLIMIT_FSIZE, &unix.Rlimit{})
 	_ = unix.Setrlimit(unix.RLIMIT_CORE, &unix.Rlimit{})
 }
