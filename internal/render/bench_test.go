@@ -7,7 +7,8 @@ import (
 
 // Compare with: go test -run '^$' -bench . -count 10 ./internal/render | benchstat -
 //
-// Measured on 2 cores of an AMD EPYC: see the comments.
+// Measured on 2 cores of an AMD EPYC that was busy with other work (2026-11): CertManager 64 ms, 250,000
+// allocations; isolated 112 ms; cached 4.4 µs; Decode 26 ms, 40 MB/s; IsolatedSmall 18 ms.
 
 // BenchmarkCertManager is cert-manager's real chart with its CRDs (1 MB of YAML), from files in memory to the bundle.
 func BenchmarkCertManager(b *testing.B) {

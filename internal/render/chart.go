@@ -53,10 +53,19 @@ func executeChart(ctx context.Context, r *Request) (texts []text, warnings []str
 	if err != nil {
 		return nil, nil, err
 	}
+	// Compiling a schema takes as long as executing the templates, so both are done at once, but templates are not to
+	// blame for values that the schema refuses.
+	checked, err := startSchemaCheck(ch, values)
+	if err != nil {
+		return nil, nil, err
+	}
 	s := newSession(r)
 	announceTemplates(ch)
 	e := engine.Engine{CustomTemplateFuncs: s.functions()}
 	files, err := e.RenderWithContext(ctx, ch, values)
+	if err := <-checked; err != nil {
+		return nil, nil, err
+	}
 	if err != nil {
 		return nil, nil, templateError(err, s)
 	}
@@ -186,7 +195,7 @@ func missingDependencies(ch *chart.Chart) []string {
 	return missing
 }
 
-// chartValues merges the values, decides which subcharts take part, checks the schemas, and makes what templates see.
+// chartValues merges the values, decides which subcharts take part, and makes what templates see.
 func chartValues(ch *chart.Chart, r *Request, caps *common.Capabilities) (common.Values, []string, error) {
 	given, err := cloneValues(r.Values)
 	if err != nil {
@@ -203,11 +212,22 @@ func chartValues(ch *chart.Chart, r *Request, caps *common.Capabilities) (common
 	if err != nil {
 		return nil, nil, &Error{Problem: "the values cannot be merged: " + scrub(err.Error(), r.Values), Err: ErrValues}
 	}
+	return values, warnings, nil
+}
+
+// startSchemaCheck checks the schemas in a goroutine that ends by itself, on a copy: templates may change values.
+func startSchemaCheck(ch *chart.Chart, values common.Values) (<-chan error, error) {
 	merged, err := values.Table("Values")
 	if err != nil {
-		return nil, nil, fmt.Errorf("merging the values: %w", err)
+		return nil, fmt.Errorf("merging the values: %w", err)
 	}
-	return values, warnings, checkSchemas(ch, merged)
+	merged, err = cloneValues(merged)
+	if err != nil {
+		return nil, err
+	}
+	checked := make(chan error, 1)
+	go func() { checked <- checkSchemas(ch, merged) }()
+	return checked, nil
 }
 
 // notesSuffix marks templates whose output is for people; Helm leaves them out of the manifests.

@@ -68,6 +68,11 @@ func validateValues(ch *chart.Chart, values map[string]any, prefix string) (foun
 		}
 		return e
 	}
+	defer func() {
+		if recover() != nil { // of the compiler, on schemas that it does not foresee
+			err = problem(errors.New("it is not understood"))
+		}
+	}()
 	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(ch.Schema))
 	if err != nil {
 		return nil, problem(err)

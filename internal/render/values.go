@@ -6,6 +6,7 @@ import (
 	"maps"
 	"strings"
 
+	"helm.sh/helm/v4/pkg/chart/common"
 	"helm.sh/helm/v4/pkg/chart/v2/loader"
 	"helm.sh/helm/v4/pkg/strvals"
 )
@@ -160,6 +161,8 @@ func cloneValue(v any, depth int) (any, error) {
 	}
 	var err error
 	switch v := v.(type) {
+	case common.Values:
+		return cloneValue(map[string]any(v), depth)
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for k, item := range v {
