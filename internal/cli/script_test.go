@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"flag"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -13,10 +14,12 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 
 	"github.com/kyma-project/mothership"
+	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/cli"
 	"github.com/kyma-project/mothership/internal/infra/local"
 	"github.com/kyma-project/mothership/internal/infra/local/localtest"
@@ -48,18 +51,19 @@ func command() {
 
 // TestScript runs testdata/script/*.txtar. Beside testscript's own commands there are:
 //
-//	cluster          use the real API server that all scripts share, and kubectl
+//	cluster NAME     use the real API server that all scripts share, and kubectl; namespace NAME is the script's own, and is
+//	                 deleted at its end
 //	serve            serve the script's folder at $URL
 //	code N COMMAND…  run a command that must exit with N
 //	scrub FILE       copy stdout, stderr or a file to "scrubbed", with what changes from run to run replaced
 //
-// -update writes the files that scripts compare with (cmp).
+// -update writes the files that scripts compare with (cmp). Scripts run in parallel with each other only, so that a second
+// run (-count) finds their namespaces gone.
 func TestScript(t *testing.T) {
-	t.Parallel()
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"cluster": func(ts *testscript.TestScript, _ bool, _ []string) { useCluster(t, ts) },
+			"cluster": func(ts *testscript.TestScript, _ bool, args []string) { useCluster(t, ts, args) },
 			"code":    code,
 			"serve":   serve,
 			"scrub":   scrub,
@@ -67,8 +71,11 @@ func TestScript(t *testing.T) {
 	})
 }
 
-func useCluster(t *testing.T, ts *testscript.TestScript) {
+func useCluster(t *testing.T, ts *testscript.TestScript, args []string) {
 	t.Helper()
+	if len(args) != 1 {
+		ts.Fatalf("usage: cluster NAME")
+	}
 	srv := localtest.Server(t)
 	assets, err := local.Assets()
 	ts.Check(err)
@@ -80,6 +87,34 @@ func useCluster(t *testing.T, ts *testscript.TestScript) {
 	ts.Setenv("KUBECONFIG", kubeconfig)
 	ts.Setenv("HOME", work)
 	ts.Setenv("PATH", ts.Getenv("PATH")+string(os.PathListSeparator)+assets)
+	ts.Defer(func() { ts.Check(cleanUp(filepath.Join(assets, "kubectl"), kubeconfig, args[0])) })
+}
+
+// cleanUp deletes a script's namespace and what mothership-system knows of the modules in it.
+func cleanUp(kubectl, kubeconfig, namespace string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	run := func(args ...string) ([]byte, error) {
+		cmd := exec.CommandContext(ctx, kubectl, append([]string{"--kubeconfig", kubeconfig}, args...)...)
+		cmd.Env = []string{"HOME=" + filepath.Dir(kubeconfig)}
+		return cmd.CombinedOutput()
+	}
+	if out, err := run("delete", "namespace", namespace, "--ignore-not-found"); err != nil {
+		return fmt.Errorf("deleting namespace %s: %w: %s", namespace, err, out)
+	}
+	out, err := run("-n", v1beta2.SystemNamespace, "get", "configmaps", "-o", "name")
+	if err != nil {
+		return fmt.Errorf("listing what is left: %w: %s", err, out)
+	}
+	for _, name := range strings.Fields(string(out)) {
+		if !strings.HasPrefix(name, "configmap/"+namespace+".") {
+			continue
+		}
+		if out, err := run("-n", v1beta2.SystemNamespace, "delete", name); err != nil {
+			return fmt.Errorf("deleting %s: %w: %s", name, err, out)
+		}
+	}
+	return nil
 }
 
 func serve(ts *testscript.TestScript, _ bool, _ []string) {
