@@ -148,16 +148,16 @@ const pokedAnnotation = v1beta2.Group + "/poked"
 
 func (s *Set) pokeAll(ctx context.Context, definitions []*Extra) error {
 	now := s.a.o.Now()
+	if s.poked == nil {
+		s.poked = map[string]time.Time{}
+	}
 	for _, e := range definitions {
 		since, seen := s.poked[e.Ref.Name]
-		if e.live.DeletionTimestamp == nil || !seen {
-			if s.poked == nil {
-				s.poked = map[string]time.Time{}
-			}
-			s.poked[e.Ref.Name] = now
-			continue
+		if !seen {
+			since = lastWritten(e, now)
+			s.poked[e.Ref.Name] = since
 		}
-		if now.Sub(since) < pokeInterval {
+		if e.live.DeletionTimestamp == nil || now.Sub(since) < pokeInterval {
 			continue
 		}
 		s.poked[e.Ref.Name] = now
@@ -173,6 +173,19 @@ func (s *Set) pokeAll(ctx context.Context, definitions []*Extra) error {
 		}
 	}
 	return nil
+}
+
+// lastWritten is when a definition was deleted or poked last, by the server's and our own clocks, but not in the future: a
+// control loop opens the set anew at each step and remembers nothing.
+func lastWritten(e *Extra, now time.Time) time.Time {
+	last := now
+	if e.live.DeletionTimestamp != nil && e.live.DeletionTimestamp.Time.Before(last) {
+		last = e.live.DeletionTimestamp.Time
+	}
+	if poked, err := time.Parse(time.RFC3339, e.live.Annotations[pokedAnnotation]); err == nil && poked.After(last) {
+		last = poked
+	}
+	return last
 }
 
 func (s *Set) removeParent(ctx context.Context, out *Removal) (*Removal, error) {
