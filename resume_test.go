@@ -52,17 +52,14 @@ func TestInterruptedInstall(t *testing.T) {
 		{"RemoveInventory", http.MethodDelete, "/configmaps/" + s.namespace + ".web"},
 	} {
 		s.install(v2)
-		ctx, kill := context.WithCancelCause(t.Context())
-		p.has(killing(kill, at.method, at.path))
-		_, err := s.installer.Uninstall(ctx, s.cfg, v2, mothership.UninstallOptions{Timeout: 30 * time.Second})
-		if !errors.Is(err, errKilled) {
-			t.Errorf("%s: error = %v", at.name, err)
-		}
-		p.has(nil)
+		s.killedRemoving(p, v2, at.method, at.path)
 		s.uninstall(v2)
 		if left := s.members(v2); left != "" || s.parent(v2) != nil {
 			t.Errorf("%s: left: %s", at.name, left)
 		}
+		s.install(v2)
+		s.killedRemoving(p, v2, at.method, at.path)
+		s.converges(at.name, v2)
 	}
 }
 
@@ -82,6 +79,18 @@ func (s *site) killed(p *proxy, m mothership.Module, method, path string) {
 	p.has(killing(kill, method, path))
 	defer p.has(nil)
 	if _, err := s.installer.Install(ctx, s.cfg, m, mothership.InstallOptions{Timeout: 30 * time.Second}); !errors.Is(err, errKilled) {
+		s.t.Errorf("at %s %s: error = %v, want that it was killed", method, path, err)
+	}
+}
+
+// killedRemoving uninstalls until a request is sent.
+func (s *site) killedRemoving(p *proxy, m mothership.Module, method, path string) {
+	s.t.Helper()
+	ctx, kill := context.WithCancelCause(s.t.Context())
+	defer kill(nil)
+	p.has(killing(kill, method, path))
+	defer p.has(nil)
+	if _, err := s.installer.Uninstall(ctx, s.cfg, m, mothership.UninstallOptions{Timeout: 30 * time.Second}); !errors.Is(err, errKilled) {
 		s.t.Errorf("at %s %s: error = %v, want that it was killed", method, path, err)
 	}
 }
