@@ -15,6 +15,8 @@ const (
 	redrawEvery = time.Second
 	// sayEvery is the least time between two lines where there is no terminal.
 	sayEvery = 5 * time.Second
+	// sayAfter is how long it must take before anything is said there.
+	sayAfter = time.Second
 	// maxSaid is how many objects one such line names.
 	maxSaid = 3
 	// reservedRows of a terminal are left free of progress.
@@ -160,7 +162,7 @@ func (p *progress) say() {
 	}
 	key := strings.Join(all, "\n")
 	now := time.Now()
-	if len(all) == 0 || key == p.said || !p.saidAt.IsZero() && now.Sub(p.saidAt) < sayEvery {
+	if len(all) == 0 || now.Sub(p.started) < sayAfter || key == p.said || !p.saidAt.IsZero() && now.Sub(p.saidAt) < sayEvery {
 		return
 	}
 	p.said, p.saidAt = key, now

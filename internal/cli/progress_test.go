@@ -35,11 +35,12 @@ func TestProgressWithoutTerminal(t *testing.T) {
 			at      time.Duration // since the step before
 			message string
 		}{
-			{1 * time.Second, "0 of 3"}, // said
-			{1 * time.Second, "1 of 3"}, // too soon
-			{3 * time.Second, "2 of 3"}, // too soon
-			{2 * time.Second, "2 of 3"}, // said
-			{9 * time.Second, "2 of 3"}, // said already
+			{300 * time.Millisecond, "0 of 3"}, // nobody is impatient yet
+			{700 * time.Millisecond, "0 of 3"}, // said
+			{1 * time.Second, "1 of 3"},        // too soon
+			{3 * time.Second, "2 of 3"},        // too soon
+			{2 * time.Second, "2 of 3"},        // said
+			{9 * time.Second, "2 of 3"},        // said already
 		} {
 			after(step.at)
 			p.waiting(waitingFor(step.message))
