@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -30,9 +31,16 @@ var update = flag.Bool("update", false, "write the golden files in testdata")
 // renderChild is the argument by which the test's own executable becomes a rendering process.
 const renderChild = "render-child"
 
+// parallel is how many tests run at once at least: they wait for servers more than they compute.
+const parallel = 4
+
 func TestMain(m *testing.M) {
 	if len(os.Args) == 2 && os.Args[1] == renderChild {
 		os.Exit(mothership.RenderChild())
+	}
+	flag.Parse()
+	if n, err := strconv.Atoi(flag.Lookup("test.parallel").Value.String()); err == nil && n < parallel {
+		_ = flag.Set("test.parallel", strconv.Itoa(parallel))
 	}
 	os.Exit(localtest.Main(m, func(o *local.Options) { o.Nodes, o.Controllers = true, local.WorkloadControllers }))
 }
