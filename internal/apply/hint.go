@@ -75,6 +75,20 @@ func (s *Set) whyNotServed(ctx context.Context, d bundle.Definition) error {
 	return fmt.Errorf("waiting until %s is served: %s: %w", d.GroupVersionKind, strings.Join(reasons, "; "), cluster.ErrTimeout)
 }
 
+// namesRefused is an error if another definition has the names of this one.
+func (s *Set) namesRefused(ctx context.Context, d bundle.Definition) error {
+	var crd crdStatus
+	if err := s.t.Client.Get(ctx, crds, "", d.CRD, &crd); err != nil {
+		return err
+	}
+	for _, c := range crd.Status.Conditions {
+		if c.Type == "NamesAccepted" && c.Status == "False" {
+			return fmt.Errorf("its names are not accepted, so %s is never served: %s", d.GroupVersionKind, c.Message)
+		}
+	}
+	return nil
+}
+
 // instances are objects of the kind that a definition defines, at most limit. Those being deleted count.
 func (s *Set) instances(ctx context.Context, crdName string, limit int) ([]bundle.Ref, error) {
 	var raw json.RawMessage

@@ -36,17 +36,37 @@ func (s *Set) Apply(ctx context.Context, p *Plan) error {
 			return err
 		}
 	}
+	return s.stages(ctx, p, todo)
+}
+
+// stages applies the steps stage by stage. What the cluster stage configures needs no definition, so it is applied while
+// the definitions before it come into service; nothing after it is.
+func (s *Set) stages(ctx context.Context, p *Plan, todo []*Step) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var served errgroup.Group
 	for len(todo) > 0 {
 		n := 0
 		for n < len(todo) && todo[n].Object.Stage == todo[0].Object.Stage {
 			n++
 		}
-		if err := s.stage(ctx, p, todo[:n]); err != nil {
+		steps := todo[:n]
+		if steps[0].Object.Stage > bundle.StageCluster {
+			if err := served.Wait(); err != nil {
+				return err
+			}
+		}
+		if err := s.stage(ctx, p, steps); err != nil {
+			cancel()
+			_ = served.Wait() // its error is that of the cancellation
 			return err
+		}
+		if steps[0].Object.Stage == bundle.StageDefinitions {
+			served.Go(func() error { return s.waitServed(ctx, p, steps) })
 		}
 		todo = todo[n:]
 	}
-	return nil
+	return served.Wait()
 }
 
 // ships says whether the bundle has the namespace as an object.
@@ -112,10 +132,7 @@ func (s *Set) stage(ctx context.Context, p *Plan, steps []*Step) error {
 		})
 	}
 	_ = g.Wait()
-	if err := errors.Join(errs...); err != nil {
-		return err
-	}
-	return s.waitServed(ctx, p, steps)
+	return errors.Join(errs...)
 }
 
 func (s *Set) applyOne(ctx context.Context, p *Plan, step *Step) error {
@@ -198,7 +215,7 @@ func (s *Set) poll(ctx context.Context, look func() (bool, error)) (bool, error)
 			return false, nil
 		case <-s.a.o.After(delay):
 		}
-		delay = min(2*delay, lastLook)
+		delay = min(delay+delay/2, lastLook)
 	}
 	return false, nil
 }
@@ -213,11 +230,7 @@ func (s *Set) waitServed(ctx context.Context, p *Plan, steps []*Step) error {
 				continue
 			}
 			g.Go(func() error {
-				served, err := s.poll(ctx, func() (bool, error) { return s.t.Client.Serves(ctx, resourceOf(d)) })
-				if err == nil && !served {
-					err = s.whyNotServed(ctx, d)
-				}
-				if err != nil {
+				if err := s.waitServedOne(ctx, d); err != nil {
 					return &ObjectError{Object: step.Ref, Err: err}
 				}
 				return nil
@@ -225,6 +238,26 @@ func (s *Set) waitServed(ctx context.Context, p *Plan, steps []*Step) error {
 		}
 	}
 	return g.Wait()
+}
+
+// looksBeforeAsking is how often a definition is looked for before its conditions are read: one whose names are taken by
+// another will never be served.
+const looksBeforeAsking = 14
+
+func (s *Set) waitServedOne(ctx context.Context, d bundle.Definition) error {
+	looks := 0
+	served, err := s.poll(ctx, func() (bool, error) {
+		if looks++; looks == looksBeforeAsking {
+			if err := s.namesRefused(ctx, d); err != nil {
+				return false, err
+			}
+		}
+		return s.t.Client.Serves(ctx, resourceOf(d))
+	})
+	if err == nil && !served {
+		return s.whyNotServed(ctx, d)
+	}
+	return err
 }
 
 // waitGone waits until an object that is being deleted is gone.
