@@ -1,0 +1,128 @@
+package contestant
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/client-go/rest"
+
+	"github.com/kyma-project/mothership/bench/internal/workload"
+)
+
+// The bare loop does as internal/apply does: as many requests at once, and these times between two looks at a definition.
+const (
+	loopParallel = 8
+	firstLook    = 10 * time.Millisecond
+	lastLook     = 500 * time.Millisecond
+	maxLooks     = 240
+	loopTimeout  = 30 * time.Second
+)
+
+var (
+	errStatus    = errors.New("unexpected status")
+	errNotServed = errors.New("it is not served in time")
+)
+
+// loop is the least that applying objects can be: it renders nothing, keeps no inventory, compares nothing.
+type loop struct {
+	client *http.Client
+	host   string
+}
+
+// applyInLoop sends the objects by server-side apply, stage by stage, and waits for what is defined before the next stage.
+func applyInLoop(ctx context.Context, cfg *rest.Config, objects []workload.Object) error {
+	client, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return fmt.Errorf("making a client: %w", err)
+	}
+	defer client.CloseIdleConnections()
+	client.Timeout = loopTimeout
+	l := &loop{client: client, host: cfg.Host}
+	for len(objects) > 0 {
+		n := 0
+		for n < len(objects) && objects[n].Stage == objects[0].Stage {
+			n++
+		}
+		if err := l.stage(ctx, objects[:n]); err != nil {
+			return err
+		}
+		objects = objects[n:]
+	}
+	return nil
+}
+
+func (l *loop) stage(ctx context.Context, objects []workload.Object) error {
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(loopParallel)
+	for _, o := range objects {
+		g.Go(func() error { return l.apply(gctx, o) })
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	g, gctx = errgroup.WithContext(ctx)
+	g.SetLimit(loopParallel)
+	for _, o := range objects {
+		for _, path := range o.Serves {
+			g.Go(func() error { return l.untilServed(gctx, path) })
+		}
+	}
+	return g.Wait()
+}
+
+func (l *loop) apply(ctx context.Context, o workload.Object) error {
+	code, err := l.do(ctx, http.MethodPatch, o.Path+"?fieldManager=bench&force=true", o.Body)
+	if err == nil && code != http.StatusOK && code != http.StatusCreated {
+		err = fmt.Errorf("applying %s: %w %d", o.Path, errStatus, code)
+	}
+	return err
+}
+
+func (l *loop) untilServed(ctx context.Context, path string) error {
+	delay := firstLook
+	for range maxLooks {
+		code, err := l.do(ctx, http.MethodGet, path+"?limit=1", nil)
+		if err != nil || code == http.StatusOK {
+			return err
+		}
+		if code != http.StatusNotFound {
+			return fmt.Errorf("looking for %s: %w %d", path, errStatus, code)
+		}
+		t := time.NewTimer(delay)
+		select {
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		case <-t.C:
+		}
+		delay = min(delay+delay/2, lastLook)
+	}
+	return fmt.Errorf("waiting for %s: %w", path, errNotServed)
+}
+
+// do makes a request, with the answers in the form that the library asks for, and returns the status.
+func (l *loop) do(ctx context.Context, method, path string, body []byte) (int, error) {
+	req, err := http.NewRequestWithContext(ctx, method, l.host+path, bytes.NewReader(body))
+	if err != nil {
+		return 0, err
+	}
+	kind := "PartialObjectMetadata"
+	if method == http.MethodGet {
+		kind = "PartialObjectMetadataList"
+	}
+	req.Header.Set("Accept", "application/json;as="+kind+";g=meta.k8s.io;v=v1")
+	req.Header.Set("Accept-Encoding", "identity")
+	req.Header.Set("Content-Type", "application/apply-patch+yaml")
+	resp, err := l.client.Do(req)
+	if err != nil {
+		return 0, err
+	}
+	_, err = io.Copy(io.Discard, resp.Body)
+	return resp.StatusCode, errors.Join(err, resp.Body.Close())
+}
