@@ -160,3 +160,32 @@ func TestUninstallRightAfterInstallOfDefinitions(t *testing.T) {
 		t.Errorf("left: %s", left)
 	}
 }
+
+// TestInstancesThatFollowTheirOwner: what a module's controller made for its custom resource goes with it, a moment later, and
+// must not be mistaken for somebody's.
+func TestInstancesThatFollowTheirOwner(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	m := s.module("widgets", widgets+"---"+widget)
+	s.install(m)
+	uid := s.kubectl("get", "widgets."+s.namespace+".test", "one", "-o", "jsonpath={.metadata.uid}")
+	s.input(`
+apiVersion: $NS.test/v1
+kind: Widget
+metadata:
+  name: child
+  finalizers: [test/cleanup]
+  ownerReferences: [{apiVersion: $NS.test/v1, kind: Widget, name: one, uid: `+uid+`}]
+`, "create", "-f", "-")
+	_, err := s.installer.Uninstall(t.Context(), s.cfg, m, mothership.UninstallOptions{Timeout: 2 * time.Second})
+	var timeout *mothership.TimeoutError
+	if !errors.As(err, &timeout) {
+		t.Fatalf("error = %v, want a timeout", err)
+	}
+	wants(t, err.Error(), "Widget."+s.namespace+".test "+s.namespace+"/child")
+	s.kubectl("patch", "widgets."+s.namespace+".test", "child", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	s.uninstall(m)
+	if left := s.members(m); left != "" || s.parent(m) != nil {
+		t.Errorf("left: %s", left)
+	}
+}

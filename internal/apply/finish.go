@@ -98,13 +98,13 @@ func (s *Set) releaseOne(ctx context.Context, e *Extra) error {
 
 // protectInstances keeps a definition of which there are instances: deleting it would delete them.
 func (s *Set) protectInstances(ctx context.Context, e *Extra) error {
-	instances, err := s.instances(ctx, e.Ref.Name, 1)
+	instances, err := s.instances(ctx, e.Ref.Name)
 	if err != nil {
 		return err
 	}
 	if len(instances) > 0 {
 		e.Action = ActionKeep
-		e.Reason = "there are instances, such as " + instances[0].String() + ": delete them first"
+		e.Reason = "there are instances, such as " + instances[0].ref.String() + ": delete them first"
 	}
 	return nil
 }

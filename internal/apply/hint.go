@@ -2,7 +2,6 @@ package apply
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strings"
@@ -87,40 +86,4 @@ func (s *Set) namesRefused(ctx context.Context, d bundle.Definition) error {
 		}
 	}
 	return nil
-}
-
-// instances are objects of the kind that a definition defines, at most limit. Those being deleted count.
-func (s *Set) instances(ctx context.Context, crdName string, limit int) ([]bundle.Ref, error) {
-	var raw json.RawMessage
-	err := s.t.Client.Get(ctx, crds, "", crdName, &raw)
-	if errors.Is(err, cluster.ErrNotFound) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	var crd crdStatus
-	if err := decodeInto(raw, &crd); err != nil {
-		return nil, err
-	}
-	for _, v := range crd.Spec.Versions {
-		if !v.Served {
-			continue
-		}
-		r := resourceOf(bundle.Definition{Resource: crd.Spec.Names.Plural, Namespaced: crd.Spec.Scope == "Namespaced"})
-		r.Group, r.Version, r.Kind = crd.Spec.Group, v.Name, crd.Spec.Names.Kind
-		items, err := s.t.Client.ListMeta(ctx, r, cluster.ListOptions{})
-		if errors.Is(err, cluster.ErrNotFound) {
-			return nil, nil
-		}
-		if err != nil {
-			return nil, fmt.Errorf("listing instances of %s: %w", crdName, err)
-		}
-		var out []bundle.Ref
-		for i := range items[:min(limit, len(items))] {
-			out = append(out, refOf(r, &items[i]))
-		}
-		return out, nil
-	}
-	return nil, nil
 }

@@ -58,7 +58,7 @@ func (s *Set) Remove(ctx context.Context) (*Removal, error) {
 	if len(custom) > 0 {
 		return out, s.deleteAll(ctx, custom, out)
 	}
-	if err := s.blocking(ctx, definitions, out); err != nil || len(out.Blocking) > 0 {
+	if err := s.blocking(ctx, definitions, out); err != nil || len(out.Blocking)+len(out.Waiting) > 0 {
 		return out, err
 	}
 	if len(rest) > 0 {
@@ -101,11 +101,7 @@ func (s *Set) everything(ctx context.Context) (all, kept []*Extra, err error) {
 func (s *Set) deleteAll(ctx context.Context, extras []*Extra, out *Removal) error {
 	var fresh []*Extra
 	for _, e := range extras {
-		n := NotReady{Object: e.Ref, Message: "is being deleted"}
-		if len(e.live.Finalizers) > 0 {
-			n.Message = fmt.Sprintf("is being deleted: waiting for finalizers %v", e.live.Finalizers)
-		}
-		out.Waiting = append(out.Waiting, n)
+		out.Waiting = append(out.Waiting, NotReady{Object: e.Ref, Message: deleting(&e.live)})
 		if e.live.DeletionTimestamp == nil {
 			fresh = append(fresh, e)
 		}
@@ -123,20 +119,36 @@ func (s *Set) deleteAll(ctx context.Context, extras []*Extra, out *Removal) erro
 	return nil
 }
 
-// blocking finds instances of the set's definitions: all of the set's own are gone by now.
+// blocking finds instances of the set's definitions: all of the set's own are gone by now. What their controllers made for
+// them goes by itself, and is waited for.
 func (s *Set) blocking(ctx context.Context, definitions []*Extra, out *Removal) error {
 	for _, e := range definitions {
 		if e.live.DeletionTimestamp != nil {
 			continue // too late to ask
 		}
-		instances, err := s.instances(ctx, e.Ref.Name, maxBlocking)
+		instances, err := s.instances(ctx, e.Ref.Name)
 		if err != nil {
 			return err
 		}
-		out.Blocking = append(out.Blocking, instances...)
+		out.add(instances)
 	}
 	sort.Slice(out.Blocking, func(i, j int) bool { return out.Blocking[i].String() < out.Blocking[j].String() })
 	return nil
+}
+
+// add names instances of one definition, at most maxBlocking of those that block and of those that leave.
+func (r *Removal) add(instances []instance) {
+	blocking, leaving := 0, 0
+	for _, i := range instances {
+		switch {
+		case i.leaving == "" && blocking < maxBlocking:
+			r.Blocking = append(r.Blocking, i.ref)
+			blocking++
+		case i.leaving != "" && leaving < maxBlocking:
+			r.Waiting = append(r.Waiting, NotReady{Object: i.ref, Message: i.leaving})
+			leaving++
+		}
+	}
 }
 
 // pokeInterval is how long a definition may be on its way out before it is written to. A kube-apiserver can leave one that
