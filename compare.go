@@ -53,6 +53,9 @@ func (i *Installer) compare(ctx context.Context, cfg *rest.Config, m Module, o C
 	if err != nil {
 		return nil, err
 	}
+	if found == nil {
+		found = []Change{} // "changes": [] in JSON
+	}
 	b := s.Rendered().Bundle
 	return &Comparison{
 		Module: m.Name, Namespace: m.Namespace, BundleDigest: b.Digest, Changes: found,

@@ -147,6 +147,9 @@ func resultOf(err error) reconciler.Result {
 // Retryable says whether the same pass may succeed later without anybody changing the module. Of several errors, all
 // must be retryable.
 func Retryable(err error) bool {
+	if fetch := (*source.Error)(nil); errors.As(err, &fetch) {
+		return errors.Is(fetch.Reason, source.ErrUnavailable)
+	}
 	switch e := err.(type) { //nolint:errorlint // the tree of joined errors is walked here
 	case nil:
 		return true
@@ -161,6 +164,6 @@ func Retryable(err error) bool {
 	if many := (interface{ Unwrap() []error })(nil); errors.As(err, &many) {
 		return Retryable(many.(error))
 	}
-	return cluster.IsTransient(err) || errors.Is(err, cluster.ErrConflict) || errors.Is(err, source.ErrUnavailable) ||
+	return cluster.IsTransient(err) || errors.Is(err, cluster.ErrConflict) ||
 		errors.Is(err, context.DeadlineExceeded) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }
