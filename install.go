@@ -228,12 +228,12 @@ func sleep(ctx context.Context, pause *time.Duration) bool {
 	}
 }
 
-// orTimeout is an error, or what ended the context if that is why it came.
+// orTimeout is an error, or what ended the context if that is why it came; it still says what was under way.
 func orTimeout(ctx context.Context, doing string, err error) error {
 	if ctx.Err() == nil {
 		return err
 	}
-	return interrupted(ctx, &TimeoutError{Doing: doing})
+	return interrupted(ctx, &TimeoutError{Doing: doing, Err: err})
 }
 
 // interrupted is the timeout's error, or the caller's own reason for ending the call.

@@ -125,6 +125,9 @@ spec:
 	if !errors.As(err, &object) {
 		t.Fatalf("%T is no ObjectError", err)
 	}
+	if strings.Contains(object.Hint, "delete") {
+		t.Errorf("hint: %s", object.Hint)
+	}
 	after := s.state(m)
 	for _, name := range []string{"ConfigMap/a", "ConfigMap/b", "ConfigMap/c"} {
 		if diff := cmp.Diff(before[name], after[name]); diff != "" {
@@ -228,6 +231,26 @@ webhooks:
 	heal := time.AfterFunc(700*time.Millisecond, func() { hook.denying.Store(false); hook.failing.Store(false) })
 	defer heal.Stop()
 	s.install(m) // outlasts the failure
+}
+
+func TestDefinitionWhoseNamesAreTaken(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	m := s.module("first", widgets+"---"+config)
+	s.install(m)
+	// Another definition of the same group wants the same kind under another plural.
+	second := s.module("second", strings.NewReplacer("widgets.$NS", "wodgets.$NS", "plural: widgets", "plural: wodgets").Replace(widgets)+"---"+
+		strings.Replace(config, "name: config", "name: other", 1))
+	err := s.refused(second)
+	wants(t, err.Error(), "CustomResourceDefinition.apiextensions.k8s.io wodgets."+s.namespace+".test", "names are not accepted")
+	if got := s.kubectl("get", "configmaps", "-o", "name"); strings.Contains(got, "other") {
+		t.Error("a later stage was applied")
+	}
+	s.uninstall(second)
+	s.uninstall(m)
+	if left := s.members(second); left != "" {
+		t.Errorf("left: %s", left)
+	}
 }
 
 func TestNamespaceBeingDeleted(t *testing.T) {

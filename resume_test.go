@@ -151,7 +151,7 @@ func TestTimeoutOfACall(t *testing.T) {
 			if err == nil {
 				t.Fatal("no error")
 			}
-			wants(t, err.Error(), "the time given with the call is over")
+			wants(t, err.Error(), "the time given with the call is over", "reading ")
 			if took := time.Since(start); took > 5*time.Second {
 				t.Errorf("it took %s", took)
 			}

@@ -4,9 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kyma-project/mothership/internal/bundle"
 	"github.com/kyma-project/mothership/internal/cluster"
@@ -17,12 +19,21 @@ func hintFor(err error, step *Step) string {
 	switch {
 	case errors.Is(err, cluster.ErrForbidden):
 		return "give the identity in the kubeconfig the right to do this, or ask the admission policy's owner"
-	case errors.Is(err, cluster.ErrInvalid) && step.live != nil:
+	case errors.Is(err, cluster.ErrInvalid) && step.live != nil && namesField(err):
 		return "where the field cannot be changed in place, delete the object and install again: it is made anew"
 	case errors.Is(err, cluster.ErrNotFound) && step.Ref.Namespace != "":
 		return "ship the namespace with the module, or create it"
 	}
 	return ""
+}
+
+// namesField says whether the server's refusal is about a field, and not an admission policy's word.
+func namesField(err error) bool {
+	var status apierrors.APIStatus
+	if !errors.As(err, &status) || status.Status().Details == nil {
+		return false
+	}
+	return slices.ContainsFunc(status.Status().Details.Causes, func(c metav1.StatusCause) bool { return c.Field != "" })
 }
 
 // isNamespaceMissing says whether a 404 is about the namespace, not about the object.
