@@ -176,6 +176,19 @@ func TestTwoModulesShipOneObject(t *testing.T) {
 	}
 }
 
+func TestObjectThatLostItsLabelIsStillItsModules(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	first, second := s.module("first", config), s.module("second", config)
+	s.install(first)
+	s.kubectl("label", "configmap", "config", v1beta2.ApplySetPartOfLabel+"-")
+	wants(t, s.refused(second).Error(), "ConfigMap "+s.namespace+"/config", "was not made by this module")
+	if r := s.install(first); r.Count(mothership.ActionRepair) != 1 {
+		t.Errorf("repair: %v", actions(r.Objects))
+	}
+	wants(t, s.refused(second).Error(), "belongs to module "+s.namespace+"/first")
+}
+
 func TestCopiesOfControllersAreNeverPruned(t *testing.T) {
 	t.Parallel()
 	s := setup(t)

@@ -120,7 +120,7 @@ func (s *Set) probeOne(ctx context.Context, p *Plan, step *Step) error {
 	case !step.Object.Member && ownEntry(&live) == nil:
 		step.Action = ActionUpdate
 		return nil
-	case s.isOurs(&live):
+	case s.isOurs(step, &live):
 		return s.compare(p, step, live)
 	case p.opts.Adopt:
 		step.Action = ActionAdopt
@@ -133,12 +133,17 @@ func (s *Set) probeOne(ctx context.Context, p *Plan, step *Step) error {
 }
 
 // isOurs says whether an object belongs to the set though it was not listed: it was not asked for, or has lost its
-// label.
-func (s *Set) isOurs(live *metav1.PartialObjectMetadata) bool {
+// label. One without label that carries other bytes' digest is another module's, unless this one is installed already: then it is
+// more likely an older form of our own.
+func (s *Set) isOurs(step *Step, live *metav1.PartialObjectMetadata) bool {
 	if set, labelled := live.Labels[v1beta2.ApplySetPartOfLabel]; labelled {
 		return set == s.setID
 	}
-	return ownEntry(live) != nil
+	if ownEntry(live) == nil {
+		return false
+	}
+	digest, marked := live.Annotations[v1beta2.DigestAnnotation]
+	return s.parent.found || !step.Object.Member || !marked || digest == step.Object.Digest
 }
 
 // foreign says to whom an object belongs, and what to do about it.
