@@ -157,7 +157,7 @@ var badSources = map[string]struct {
 		source: func(t *testing.T) v1beta2.Source {
 			return chartOf(t, `{{ $x := "0123456789abcdef" }}{{ range until 40 }}{{ $x = printf "%s%s" $x $x }}{{ end }}{{ $x }}`)
 		},
-		is: render.ErrMemory, words: []string{`module "letters"`, "64 MiB"},
+		is: render.ErrMemory, words: []string{`module "letters"`, "256 MiB"},
 	},
 	"WrongDigest": {
 		source: func(t *testing.T) v1beta2.Source {
@@ -215,7 +215,7 @@ func TestBadSourcesChangeNothing(t *testing.T) {
 	s.install(m)
 	before := s.state(m)
 	s.installer = mothership.New(mothership.Options{
-		Isolate:       &mothership.Isolation{Command: []string{executable, renderChild}, MemoryBytes: 64 << 20},
+		Isolate:       &mothership.Isolation{Command: []string{executable, renderChild}, MemoryBytes: 256 << 20},
 		RenderTimeout: 3 * time.Second, IsolateAll: true,
 	})
 	for name, test := range badSources {

@@ -118,6 +118,9 @@ func mergedValues(c reconciler.Component) (map[string]any, error) {
 // merge lays values over others, maps key by key, as Helm does. Neither is changed.
 func merge(base, over map[string]any) map[string]any {
 	out := maps.Clone(base)
+	if out == nil { // the template's values are null
+		out = map[string]any{}
+	}
 	for k, v := range over {
 		inner, ok := v.(map[string]any)
 		below, has := out[k].(map[string]any)
