@@ -25,7 +25,10 @@ func (i *Installer) Diff(ctx context.Context, cfg *rest.Config, m Module, o Comp
 // Verify says which objects are not as the module says: one list per kind, no dry-run. Fields that somebody changed are
 // named, with who changed them, but not their values.
 func (i *Installer) Verify(ctx context.Context, cfg *rest.Config, m Module, o CompareOptions) (*Comparison, error) {
-	return i.compare(ctx, cfg, m, o, func(_ context.Context, s *module.Session) ([]Change, error) { return drift(s.Plan()), nil })
+	return i.compare(ctx, cfg, m, o, func(ctx context.Context, s *module.Session) ([]Change, error) {
+		pruned, err := s.Pruned(ctx)
+		return append(drift(s.Plan()), pruned...), err
+	})
 }
 
 func (i *Installer) compare(ctx context.Context, cfg *rest.Config, m Module, o CompareOptions,
@@ -73,11 +76,6 @@ func drift(plan *apply.Plan) []Change {
 			c.Fields = append(c.Fields, FieldChange{Path: d.Path, Manager: d.Manager})
 		}
 		out = append(out, c)
-	}
-	for _, e := range plan.Prune {
-		if e.Action == ActionPrune {
-			out = append(out, Change{Object: e.Ref, Action: e.Action})
-		}
 	}
 	return out
 }

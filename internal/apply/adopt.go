@@ -107,7 +107,7 @@ func (s *Set) yieldedBeforeUs(p *Plan, step *Step) []fieldPath {
 	if err != nil {
 		return nil
 	}
-	others := otherManagers(step.live)
+	others := otherManagers(step)
 	var out []fieldPath
 	for _, path := range leaves(obj) {
 		if (p.rules.yields(step.Ref, path) || scaled(step.live, path)) && whoOwns(others, path) != "" {

@@ -11,7 +11,6 @@ import (
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
-	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/bundle"
 )
 
@@ -340,11 +339,11 @@ func parseFields(f *metav1.FieldsV1) (fields, error) {
 	return tree, nil
 }
 
-// ownEntry is our Apply entry of an object, nil if there is none.
-func ownEntry(meta *metav1.PartialObjectMetadata) *metav1.ManagedFieldsEntry {
+// ownEntry is our Apply entry of an object, nil if there is none. The manager is that of the bundle's object.
+func ownEntry(meta *metav1.PartialObjectMetadata, manager string) *metav1.ManagedFieldsEntry {
 	for i := range meta.ManagedFields {
 		e := &meta.ManagedFields[i]
-		if e.Manager == v1beta2.FieldManager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" {
+		if e.Manager == manager && e.Operation == metav1.ManagedFieldsOperationApply && e.Subresource == "" {
 			return e
 		}
 	}

@@ -224,7 +224,7 @@ func TestContestsAreBounded(t *testing.T) {
 
 func TestMaskHidesSecretValues(t *testing.T) {
 	t.Parallel()
-	secret := &Step{Ref: bundle.Ref{Kind: "Secret", Name: "s"}, live: &metav1.PartialObjectMetadata{}}
+	secret := &Step{Object: &bundle.Object{}, Ref: bundle.Ref{Kind: "Secret", Name: "s"}, live: &metav1.PartialObjectMetadata{}}
 	live := parse(t, `{"data":{"password":"czNjcmV0"},"metadata":{"annotations":{"kubectl.kubernetes.io/last-applied-configuration":"s3cret","note":"a"}}}`)
 	next := parse(t, `{"data":{"password":"bmV3","extra":"bmV3"},"stringData":{"x":"new"},"metadata":{"annotations":{"note":"b"}}}`)
 	out, err := json.Marshal(compareObjects(secret, live, next))

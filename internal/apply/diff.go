@@ -3,6 +3,7 @@ package apply
 import (
 	"context"
 	"fmt"
+	"maps"
 	"reflect"
 	"strings"
 
@@ -58,17 +59,25 @@ func (s *Set) Diff(ctx context.Context, p *Plan) ([]Change, error) {
 	if err := g.Wait(); err != nil {
 		return nil, err
 	}
+	pruned, err := s.Pruned(ctx, p)
+	return append(changes, pruned...), err
+}
+
+// Pruned says what Prune would do: which members it would delete, and which it would keep for good and let go of. A
+// definition that is kept for its instances stays as it is, and is not among them.
+func (s *Set) Pruned(ctx context.Context, p *Plan) ([]Change, error) {
+	var out []Change
 	for _, e := range p.Prune {
 		if e.Action == ActionPrune && e.Ref.GroupKind() == crds.GVK().GroupKind() {
 			if err := s.protectInstances(ctx, e); err != nil {
 				return nil, &ObjectError{Object: e.Ref, Err: err}
 			}
 		}
-		if e.Action == ActionPrune {
-			changes = append(changes, Change{Object: e.Ref, Action: e.Action, Reason: e.Reason})
+		if e.Action == ActionPrune || e.release {
+			out = append(out, Change{Object: e.Ref, Action: e.Action, Reason: e.Reason})
 		}
 	}
-	return changes, nil
+	return out, nil
 }
 
 func (s *Set) diffOne(ctx context.Context, p *Plan, step *Step) (*Change, error) {
@@ -121,7 +130,7 @@ func (s *Set) dryCreate(ctx context.Context, p *Plan, step *Step) error {
 
 func (s *Set) dryRun(ctx context.Context, step *Step, body []byte, into any) error {
 	return s.t.Client.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, body,
-		cluster.ApplyOptions{Manager: v1beta2.FieldManager, Force: true, DryRun: true}, into)
+		cluster.ApplyOptions{Manager: step.Object.Manager, Force: true, DryRun: true}, into)
 }
 
 // differ collects the differences of two objects.
@@ -132,7 +141,7 @@ type differ struct {
 }
 
 func compareObjects(step *Step, live, next map[string]any) []FieldChange {
-	d := &differ{step: step, others: otherManagers(step.live)}
+	d := &differ{step: step, others: otherManagers(step)}
 	for _, obj := range []map[string]any{live, next} {
 		delete(obj, "status")
 		meta, _ := obj["metadata"].(map[string]any)
@@ -140,7 +149,7 @@ func compareObjects(step *Step, live, next map[string]any) []FieldChange {
 			delete(meta, field)
 		}
 		annotations, _ := meta["annotations"].(map[string]any)
-		delete(annotations, v1beta2.DigestAnnotation)
+		maps.DeleteFunc(annotations, func(key string, _ any) bool { return strings.HasPrefix(key, v1beta2.DigestAnnotation) })
 		if len(annotations) == 0 {
 			delete(meta, "annotations")
 		}

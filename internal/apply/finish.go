@@ -115,7 +115,7 @@ func (s *Set) Finish(ctx context.Context, p *Plan, inputDigest string) error {
 	next := s.parent
 	next.kinds, next.namespaces = used(p)
 	for _, e := range p.Prune {
-		if e.Action == ActionKeep && !e.release {
+		if e.stays() {
 			next.kinds = union(next.kinds, []schema.GroupKind{e.Ref.GroupKind()})
 			if e.Ref.Namespace != "" && e.Ref.Namespace != v1beta2.SystemNamespace {
 				next.namespaces = union(next.namespaces, []string{e.Ref.Namespace})

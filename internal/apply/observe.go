@@ -228,7 +228,7 @@ func (s *Set) compare(p *Plan, step *Step, live metav1.PartialObjectMetadata) er
 		step.Action, step.Reason = ActionRepair, "is being deleted"
 		return nil
 	}
-	entry := ownEntry(&live)
+	entry := ownEntry(&live, step.Object.Manager)
 	if entry == nil {
 		step.Action, step.Reason = ActionRepair, "has lost all fields that were applied"
 		return nil
@@ -238,11 +238,11 @@ func (s *Set) compare(p *Plan, step *Step, live metav1.PartialObjectMetadata) er
 		return fmt.Errorf("comparing %s: %w", step.Ref, err)
 	}
 	s.sortMissing(p, step, missing)
-	changed := live.Annotations[v1beta2.DigestAnnotation] != step.Object.Digest
+	changed := live.Annotations[step.Object.DigestKey] != step.Object.Digest
 	switch {
 	case len(step.Drift) > 0 && s.parent.bundle == p.bundle.Digest:
 		step.Action = ActionRepair
-	case changed && !onlyMissing(step.Drift, digestPath):
+	case changed && !onlyMissing(step.Drift, ".metadata.annotations["+step.Object.DigestKey+"]"):
 		step.Action = ActionUpdate
 	case len(step.Drift) > 0:
 		step.Action = ActionRepair
@@ -251,9 +251,6 @@ func (s *Set) compare(p *Plan, step *Step, live metav1.PartialObjectMetadata) er
 	}
 	return nil
 }
-
-// digestPath is where the digest annotation is.
-const digestPath = ".metadata.annotations[" + v1beta2.DigestAnnotation + "]"
 
 func onlyMissing(drift []Drift, path string) bool {
 	return len(drift) == 1 && drift[0].Path == path
@@ -267,7 +264,7 @@ func (s *Set) sortMissing(p *Plan, step *Step, missing []fieldPath) {
 			continue
 		}
 		if others == nil {
-			others = otherManagers(step.live)
+			others = otherManagers(step)
 		}
 		drift := Drift{Path: path.String(), Manager: whoOwns(others, path)}
 		key := s.t.UID + "|" + step.Ref.String() + "|" + drift.Path
@@ -292,8 +289,9 @@ type managed struct {
 	fields  fields
 }
 
-func otherManagers(live *metav1.PartialObjectMetadata) []managed {
-	own := ownEntry(live)
+func otherManagers(step *Step) []managed {
+	live := step.live
+	own := ownEntry(live, step.Object.Manager)
 	out := []managed{}
 	for i := range live.ManagedFields {
 		e := &live.ManagedFields[i]
@@ -344,7 +342,7 @@ func (s *Set) extras(p *Plan, members map[bundle.Ref]metav1.PartialObjectMetadat
 // newExtra is nil for an object that only looks like a member: one that a controller made of a member, labels copied,
 // or that somebody else labelled.
 func newExtra(ref bundle.Ref, r cluster.Resource, live metav1.PartialObjectMetadata) *Extra {
-	if ownEntry(&live) == nil || metav1.GetControllerOf(&live) != nil {
+	if ownEntry(&live, v1beta2.FieldManager) == nil || metav1.GetControllerOf(&live) != nil {
 		return nil
 	}
 	e := &Extra{Ref: ref, Resource: r, Action: ActionPrune, live: live}

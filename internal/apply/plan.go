@@ -104,5 +104,16 @@ type RefusedError struct{ Reason string }
 // Error is the reason.
 func (e *RefusedError) Error() string { return e.Reason }
 
+// stays says whether the object still is, or may be for a while, a member after the pruning: its kind stays in the inventory.
+func (e *Extra) stays() bool {
+	switch {
+	case e.release:
+		return false
+	case e.Action == ActionKeep:
+		return true
+	}
+	return len(e.live.Finalizers) > 0 || e.live.DeletionTimestamp != nil
+}
+
 // stageOf is the stage that an extra's kind is applied in.
 func stageOf(e *Extra) bundle.Stage { return bundle.StageOf(e.Ref.GroupKind()) }

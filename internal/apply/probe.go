@@ -117,9 +117,8 @@ func (s *Set) probeOne(ctx context.Context, p *Plan, step *Step) error {
 	case step.Object.Once:
 		step.Action = ActionNone
 		return nil
-	case !step.Object.Member && ownEntry(&live) == nil:
-		step.Action = ActionUpdate
-		return nil
+	case !step.Object.Member:
+		return s.probeShared(ctx, p, step, live)
 	case s.isOurs(step, &live):
 		return s.compare(p, step, live)
 	case p.opts.Adopt:
@@ -139,11 +138,11 @@ func (s *Set) isOurs(step *Step, live *metav1.PartialObjectMetadata) bool {
 	if set, labelled := live.Labels[v1beta2.ApplySetPartOfLabel]; labelled {
 		return set == s.setID
 	}
-	if ownEntry(live) == nil {
+	if ownEntry(live, step.Object.Manager) == nil {
 		return false
 	}
 	digest, marked := live.Annotations[v1beta2.DigestAnnotation]
-	return s.parent.found || !step.Object.Member || !marked || digest == step.Object.Digest
+	return s.parent.found || !marked || digest == step.Object.Digest
 }
 
 // foreign says to whom an object belongs, and what to do about it.
@@ -163,14 +162,28 @@ func (s *Set) foreign(ctx context.Context, live *metav1.PartialObjectMetadata) (
 
 // describeSet names the module that a set belongs to, as far as its parent can be found.
 func (s *Set) describeSet(ctx context.Context, setID string) string {
-	parents, err := s.t.Client.ListMeta(ctx, configMaps, cluster.ListOptions{LabelSelector: v1beta2.ApplySetIDLabel + "=" + setID})
-	if err == nil && len(parents) == 1 {
-		if module := parents[0].Annotations[v1beta2.ModuleAnnotation]; module != "" {
-			return "module " + module
-		}
-		return fmt.Sprintf("ApplySet %s/%s", parents[0].Namespace, parents[0].Name)
+	if name, err := s.findSet(ctx, setID); err == nil {
+		return name
 	}
 	return "ApplySet " + setID
+}
+
+// errNoSet says that a set has no parent.
+var errNoSet = errors.New("the set has no parent")
+
+// findSet names the module that a set belongs to, or another tool's set; errNoSet if it has no parent.
+func (s *Set) findSet(ctx context.Context, setID string) (string, error) {
+	parents, err := s.t.Client.ListMeta(ctx, configMaps, cluster.ListOptions{LabelSelector: v1beta2.ApplySetIDLabel + "=" + setID})
+	if err != nil {
+		return "", fmt.Errorf("looking for the owner of %s: %w", setID, err)
+	}
+	if len(parents) == 0 {
+		return "", errNoSet
+	}
+	if module := parents[0].Annotations[v1beta2.ModuleAnnotation]; module != "" {
+		return "module " + module, nil
+	}
+	return fmt.Sprintf("ApplySet %s/%s", parents[0].Namespace, parents[0].Name), nil
 }
 
 func madeBy(live *metav1.PartialObjectMetadata) string {

@@ -238,7 +238,8 @@ func (s *Set) managerReady(ctx context.Context, m *v1beta2.Manager) (*NotReady, 
 	return &NotReady{Object: ref, Message: "the module's manager does not exist"}, nil
 }
 
-// judgeManager reads status.state, as module managers write it; without one, the standard conditions.
+// judgeManager reads status.state, as module managers write it; without one, the standard conditions. Error is not final:
+// managers recover from it by themselves.
 func judgeManager(ref bundle.Ref, obj *unstructured.Unstructured) *NotReady {
 	state, found, _ := unstructured.NestedString(obj.Object, "status", "state")
 	switch {
@@ -247,5 +248,5 @@ func judgeManager(ref bundle.Ref, obj *unstructured.Unstructured) *NotReady {
 	case state == string(v1beta2.StateReady) || state == string(v1beta2.StateWarning):
 		return nil
 	}
-	return &NotReady{Object: ref, Failed: state == string(v1beta2.StateError), Message: "its state is " + state}
+	return &NotReady{Object: ref, Message: "its state is " + state}
 }

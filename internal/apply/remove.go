@@ -173,18 +173,26 @@ func (s *Set) pokeAll(ctx context.Context, definitions []*Extra) error {
 			continue
 		}
 		s.poked[e.Ref.Name] = now
-		patch, err := encode(map[string]any{"metadata": map[string]any{
-			"uid": e.live.UID, "annotations": map[string]any{pokedAnnotation: now.UTC().Format(time.RFC3339)},
-		}})
-		if err != nil {
-			return err
-		}
-		err = s.t.Client.Patch(ctx, crds, "", e.Ref.Name, types.MergePatchType, patch, cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
-		if err != nil && !errors.Is(err, cluster.ErrNotFound) && !errors.Is(err, cluster.ErrConflict) && !errors.Is(err, cluster.ErrInvalid) {
+		if err := s.poke(ctx, e.Ref.Name, e.live.UID, now); err != nil {
 			return &ObjectError{Object: e.Ref, Err: err}
 		}
 	}
 	return nil
+}
+
+// poke writes to a definition, so that the server looks at it again. One that is gone meanwhile, or is another, is fine.
+func (s *Set) poke(ctx context.Context, name string, uid types.UID, now time.Time) error {
+	patch, err := encode(map[string]any{"metadata": map[string]any{
+		"uid": uid, "annotations": map[string]any{pokedAnnotation: now.UTC().Format(time.RFC3339)},
+	}})
+	if err != nil {
+		return err
+	}
+	err = s.t.Client.Patch(ctx, crds, "", name, types.MergePatchType, patch, cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
+	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) || errors.Is(err, cluster.ErrInvalid) {
+		return nil
+	}
+	return err
 }
 
 // lastWritten is when a definition was deleted or poked last, by the server's and our own clocks, but not in the future: a

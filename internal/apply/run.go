@@ -170,7 +170,7 @@ func (s *Set) prepare(ctx context.Context, p *Plan, step *Step) ([]byte, error) 
 			return nil, err
 		}
 	}
-	if step.Action == ActionAdopt || (step.Action == ActionUpdate && step.live != nil && ownEntry(step.live) == nil) {
+	if step.Action == ActionAdopt || (step.Action == ActionUpdate && step.live != nil && ownEntry(step.live, step.Object.Manager) == nil) {
 		step.yielded = s.yieldedBeforeUs(p, step)
 	}
 	if len(step.yielded) == 0 {
@@ -183,7 +183,7 @@ func (s *Set) prepare(ctx context.Context, p *Plan, step *Step) ([]byte, error) 
 func (s *Set) send(ctx context.Context, step *Step, body []byte, answer *metav1.PartialObjectMetadata) error {
 	write := func() error {
 		return s.t.Client.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, body,
-			cluster.ApplyOptions{Manager: v1beta2.FieldManager, Force: true}, answer)
+			cluster.ApplyOptions{Manager: step.Object.Manager, Force: true}, answer)
 	}
 	err := write()
 	if errors.Is(err, cluster.ErrNotFound) && step.Ref.Namespace == s.id.Namespace && isNamespaceMissing(err, s.id.Namespace) {
@@ -263,10 +263,14 @@ func (s *Set) waitServedOne(ctx context.Context, d bundle.Definition) error {
 // waitGone waits until an object that is being deleted is gone.
 func (s *Set) waitGone(ctx context.Context, r cluster.Resource, ref bundle.Ref) error {
 	var live metav1.PartialObjectMetadata
+	looks := 0
 	gone, err := s.poll(ctx, func() (bool, error) {
 		err := s.t.Client.Get(ctx, r, ref.Namespace, ref.Name, &live)
 		if errors.Is(err, cluster.ErrNotFound) {
 			return true, nil
+		}
+		if looks++; err == nil && looks%looksBeforeAsking == 0 && ref.GroupKind() == crds.GVK().GroupKind() {
+			err = s.poke(ctx, ref.Name, live.UID, s.a.o.Now())
 		}
 		return live.DeletionTimestamp == nil && err == nil, err
 	})
@@ -279,7 +283,7 @@ func (s *Set) waitGone(ctx context.Context, r cluster.Resource, ref bundle.Ref) 
 // learn remembers fields of an object just applied that the server dropped or gave to nobody: they would look like drift
 // for ever.
 func (s *Set) learn(step *Step, answer *metav1.PartialObjectMetadata) error {
-	entry := ownEntry(answer)
+	entry := ownEntry(answer, step.Object.Manager)
 	if entry == nil {
 		return nil
 	}

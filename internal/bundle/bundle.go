@@ -62,6 +62,11 @@ type Object struct {
 	// Member says whether the object carries the ApplySet's label, so that it is listed, pruned and removed.
 	// Namespaces are never members.
 	Member bool
+	// Manager is the field manager that the object is applied under: the same for all members; a set's own for Namespaces,
+	// which several sets may share.
+	Manager string
+	// DigestKey is the annotation that carries the digest: again a set's own for Namespaces.
+	DigestKey string
 	// Keep protects the object from pruning and removal.
 	Keep bool
 	// Once says that the object is created once and never changed (a generated Secret of a per-runtime module).

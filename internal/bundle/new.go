@@ -2,7 +2,9 @@ package bundle
 
 import (
 	"bytes"
+	"crypto/sha256"
 	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -234,11 +236,33 @@ func newObject(m Manifest, o Options, scopes *scopes) (*Object, error) {
 	if obj.Member {
 		stringMap(meta, "labels")[v1beta2.ApplySetPartOfLabel] = ApplySetID(o.Namespace, o.Module)
 	}
-	annotations[v1beta2.DigestAnnotation] = noDigest
+	obj.Manager, obj.DigestKey = v1beta2.FieldManager, v1beta2.DigestAnnotation
+	if !obj.Member {
+		obj.Manager, obj.DigestKey = SharedManager(ApplySetID(o.Namespace, o.Module)), sharedDigestKey(o)
+	}
+	annotations[obj.DigestKey] = noDigest
 	if err := obj.serialise(m.Object); err != nil {
 		return nil, &Error{Origin: m.Origin, Ref: ref, Problem: err.Error()}
 	}
 	return obj, nil
+}
+
+// sharedManager begins the field managers of objects that several sets may share.
+const sharedManager = v1beta2.FieldManager + "."
+
+// SharedManager is the field manager under which a set applies Namespaces: each set has its own, so that two sets can own
+// a Namespace's fields side by side.
+func SharedManager(setID string) string { return sharedManager + setID }
+
+// SharedBy is the ID of the set whose SharedManager a field manager is, and false for any other manager.
+func SharedBy(manager string) (setID string, ok bool) {
+	return strings.CutPrefix(manager, sharedManager)
+}
+
+// sharedDigestKey is the annotation for the digest of a Namespace: one per set.
+func sharedDigestKey(o Options) string {
+	sum := sha256.Sum256([]byte(ApplySetID(o.Namespace, o.Module)))
+	return v1beta2.DigestAnnotation + "." + hex.EncodeToString(sum[:6])
 }
 
 // encodeSecret moves a Secret's stringData into data, as the server would: stringData is write-only, so a change of the value
@@ -276,20 +300,19 @@ func stringMap(meta map[string]any, field string) map[string]any {
 // noDigest stands in the digest annotation while the digest is computed, so that the bytes are made only once.
 const noDigest = "sha256:0000000000000000000000000000000000000000000000000000000000000000"
 
-var digestSlot = []byte(`"` + v1beta2.DigestAnnotation + `":"` + noDigest + `"`)
-
 // serialise makes the bytes and puts their digest into the annotation.
 func (o *Object) serialise(obj map[string]any) error {
 	raw, err := json.Marshal(obj)
 	if err != nil {
 		return fmt.Errorf("serialising: %w", err)
 	}
-	at := bytes.Index(raw, digestSlot)
+	slot := []byte(`"` + o.DigestKey + `":"` + noDigest + `"`)
+	at := bytes.Index(raw, slot)
 	if at < 0 {
 		return errors.New("serialising: the digest annotation is gone")
 	}
 	o.Digest = Digest(raw)
-	copy(raw[at+len(digestSlot)-len(noDigest)-1:], o.Digest)
+	copy(raw[at+len(slot)-len(noDigest)-1:], o.Digest)
 	o.Bytes = raw
 	return nil
 }
