@@ -2,6 +2,7 @@ package apply
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"sort"
 	"strings"
@@ -50,6 +51,11 @@ func (s *Set) Ready(ctx context.Context, p *Plan, o ReadyOptions) ([]NotReady, e
 			continue
 		}
 		obj, ok := objects[step.Ref]
+		if !ok && step.Object.Once {
+			if obj, ok, err = s.unlisted(ctx, step); err != nil {
+				return nil, err
+			}
+		}
 		if !ok {
 			out = append(out, NotReady{Object: step.Ref, Message: "does not exist"})
 			continue
@@ -64,6 +70,19 @@ func (s *Set) Ready(ctx context.Context, p *Plan, o ReadyOptions) ([]NotReady, e
 	}
 	sort.Slice(out, func(i, j int) bool { return out[i].Object.String() < out[j].Object.String() })
 	return out, err
+}
+
+// unlisted reads an object that is created once: one that somebody else made, or took the label from, is not among the members.
+func (s *Set) unlisted(ctx context.Context, step *Step) (*unstructured.Unstructured, bool, error) {
+	obj := &unstructured.Unstructured{}
+	err := s.t.Client.Get(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, obj)
+	switch {
+	case errors.Is(err, cluster.ErrNotFound):
+		return nil, false, nil
+	case err != nil:
+		return nil, false, fmt.Errorf("reading %s: %w", step.Ref, err)
+	}
+	return obj, true, nil
 }
 
 // watched says whether objects of a kind can be anything but ready.

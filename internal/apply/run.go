@@ -144,7 +144,7 @@ func (s *Set) applyOne(ctx context.Context, p *Plan, step *Step) error {
 		return &ObjectError{Object: step.Ref, Err: err}
 	}
 	var answer metav1.PartialObjectMetadata
-	if err := s.send(ctx, step, body, &answer); err != nil {
+	if err := s.sendServed(ctx, p, step, body, &answer); err != nil {
 		return &ObjectError{Object: step.Ref, Hint: hintFor(err, step), Err: err}
 	}
 	for _, key := range step.contests {
@@ -177,6 +177,25 @@ func (s *Set) prepare(ctx context.Context, p *Plan, step *Step) ([]byte, error) 
 		return step.Object.Bytes, nil
 	}
 	return without(step.Object, step.yielded)
+}
+
+// sendServed is send, but waits for the object's kind where the bundle defines it and it is not served: an installation that was
+// cut short may have left a definition that is not in service yet.
+func (s *Set) sendServed(ctx context.Context, p *Plan, step *Step, body []byte, answer *metav1.PartialObjectMetadata) error {
+	err := s.send(ctx, step, body, answer)
+	if !errors.Is(err, cluster.ErrNoKind) {
+		return err
+	}
+	for _, d := range p.definitions[step.Resource.Resource+"."+step.Resource.Group] {
+		if resourceOf(d) != step.Resource {
+			continue
+		}
+		if err := s.waitServedOne(ctx, d); err != nil {
+			return err
+		}
+		return s.send(ctx, step, body, answer)
+	}
+	return err
 }
 
 // send applies an object, making the module's namespace where it has gone missing.
