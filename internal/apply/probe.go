@@ -119,6 +119,10 @@ func (s *Set) probeOne(ctx context.Context, p *Plan, step *Step) error {
 		return nil
 	case !step.Object.Member:
 		return s.probeShared(ctx, p, step, live)
+	case live.Labels[v1beta2.ApplySetIDLabel] != "":
+		step.Action, step.Reason = ActionRefuse, "is the inventory of a module"
+		step.Hint = "rename the module's object"
+		return nil
 	case s.isOurs(step, &live):
 		return s.compare(p, step, live)
 	case p.opts.Adopt:

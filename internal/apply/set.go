@@ -39,6 +39,7 @@ type Set struct {
 type parent struct {
 	found      bool
 	uid        string
+	version    string // its resourceVersion
 	kinds      []schema.GroupKind
 	namespaces []string
 	input      string
@@ -68,6 +69,7 @@ type parentMeta struct {
 	Name        string            `json:"name"`
 	Namespace   string            `json:"namespace"`
 	UID         string            `json:"uid,omitempty"`
+	Version     string            `json:"resourceVersion,omitempty"`
 	Labels      map[string]string `json:"labels,omitempty"`
 	Annotations map[string]string `json:"annotations,omitempty"`
 }
@@ -108,7 +110,7 @@ func (s *Set) read(ctx context.Context) error {
 	}
 	annotations := obj.Metadata.Annotations
 	s.parent = parent{
-		found: true, uid: obj.Metadata.UID,
+		found: true, uid: obj.Metadata.UID, version: obj.Metadata.Version,
 		kinds:      parseGroupKinds(annotations[v1beta2.ApplySetGroupKindsAnnotation]),
 		namespaces: splitList(annotations[v1beta2.ApplySetNamespacesAnnotation]),
 		input:      annotations[v1beta2.InputDigestAnnotation],
@@ -145,12 +147,13 @@ func (s *Set) readLearnt(raw string) {
 }
 
 // writeParent states which kinds and namespaces the set uses. The digests are written only when the bundle has been
-// applied to the end.
+// applied to the end. A parent that somebody else wrote meanwhile is ErrConflict: two installations of one module must not
+// forget each other's kinds.
 func (s *Set) writeParent(ctx context.Context, p parent) error {
 	obj := parentObject{
 		APIVersion: "v1", Kind: "ConfigMap",
 		Metadata: parentMeta{
-			Name: s.name(), Namespace: v1beta2.SystemNamespace,
+			Name: s.name(), Namespace: v1beta2.SystemNamespace, Version: p.version,
 			Labels: map[string]string{v1beta2.ApplySetIDLabel: s.setID},
 			Annotations: map[string]string{
 				v1beta2.ApplySetToolingAnnotation:    v1beta2.ApplySetTooling,
@@ -176,11 +179,26 @@ func (s *Set) writeParent(ctx context.Context, p parent) error {
 	}
 	var answer parentObject
 	if err := s.applyParent(ctx, body, &answer); err != nil {
-		return fmt.Errorf("writing the inventory of module %s: %w", s.id, err)
+		return s.parentFailed(ctx, err)
 	}
-	p.found, p.uid = true, answer.Metadata.UID
+	p.found, p.uid, p.version = true, answer.Metadata.UID, answer.Metadata.Version
 	s.parent, s.storedLearnt = p, p.learnt
 	return nil
+}
+
+// parentFailed reads the parent again where somebody else wrote or deleted it, so that the next observation starts from what it
+// says now. Then the error is ErrConflict.
+func (s *Set) parentFailed(ctx context.Context, err error) error {
+	gone := s.parent.found && errors.Is(err, cluster.ErrNotFound)
+	if gone || errors.Is(err, cluster.ErrConflict) {
+		if err := s.read(ctx); err != nil {
+			return err
+		}
+	}
+	if gone {
+		err = fmt.Errorf("%w: it was deleted meanwhile", cluster.ErrConflict)
+	}
+	return fmt.Errorf("writing the inventory of module %s: %w", s.id, err)
 }
 
 // applyParent makes mothership-system where it is missing.
