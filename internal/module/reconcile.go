@@ -165,5 +165,6 @@ func Retryable(err error) bool {
 		return Retryable(many.(error))
 	}
 	return cluster.IsTransient(err) || errors.Is(err, cluster.ErrConflict) ||
-		errors.Is(err, context.DeadlineExceeded) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+		errors.Is(err, cluster.ErrTimeout) || errors.Is(err, cluster.ErrExpired) || errors.Is(err, context.DeadlineExceeded) ||
+		apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
 }

@@ -60,3 +60,17 @@ func TestMessagesAreBounded(t *testing.T) {
 		t.Errorf("failed: %v", err)
 	}
 }
+
+func TestWhatTakesLongIsRetried(t *testing.T) {
+	t.Parallel()
+	for _, cause := range []error{cluster.ErrTimeout, cluster.ErrExpired, cluster.ErrConflict} {
+		if err := fmt.Errorf("waiting: %w", cause); !Retryable(err) {
+			t.Errorf("%v is final", err)
+		}
+	}
+	for _, cause := range []error{cluster.ErrInvalid, cluster.ErrForbidden} {
+		if err := fmt.Errorf("applying: %w", cause); Retryable(err) {
+			t.Errorf("%v is retried", err)
+		}
+	}
+}
