@@ -3,6 +3,7 @@ package mothership_test
 import (
 	"encoding/json"
 	"errors"
+	"net/http"
 	"strings"
 	"testing"
 	"time"
@@ -127,6 +128,9 @@ func TestDefinitionWithInstancesIsProtected(t *testing.T) {
 		t.Errorf("prune (-want +got):\n%s", diff)
 	}
 	wants(t, r.Objects[1].Message, "Widget", "mine")
+	if c := s.verify(m); !c.Equal() {
+		t.Errorf("a definition that is kept is drift: %v", changes(c))
+	}
 
 	_, err := s.installer.Uninstall(t.Context(), s.cfg, m, mothership.UninstallOptions{Timeout: 20 * time.Second})
 	var blocked *mothership.BlockedError
@@ -187,5 +191,59 @@ metadata:
 	s.uninstall(m)
 	if left := s.members(m); left != "" || s.parent(m) != nil {
 		t.Errorf("left: %s", left)
+	}
+}
+
+// TestDefaultCustomResourceOfAUser counts as the module's, and need not carry its label.
+func TestDefaultCustomResourceOfAUser(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.install(s.module("definitions", widgets))
+	s.input(widget, "create", "-f", "-")
+	data := []byte(s.fill(`{"apiVersion":"$NS.test/v1","kind":"Widget","metadata":{"name":"one"},"spec":{"size":3}}`))
+	m := s.module("widgets", config, func(t *v1beta2.ModuleTemplateSpec) { t.Data = &runtime.RawExtension{Raw: data} })
+	if _, err := s.waiting(m, 30*time.Second); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestCleanUpBeforePruning: what cleans up after a custom resource must not be pruned before it is gone.
+func TestCleanUpBeforePruning(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	held := strings.Replace(widget, "name: one", "name: one, finalizers: [test/cleanup]", 1)
+	s.install(s.module("widgets", widgets+"---"+held+"---"+config))
+	m := s.module("widgets", widgets+"---"+strings.Replace(config, "name: config", "name: other", 1))
+	_, err := s.installer.Install(t.Context(), s.cfg, m, mothership.InstallOptions{Timeout: 2 * time.Second})
+	var timeout *mothership.TimeoutError
+	if !errors.As(err, &timeout) {
+		t.Fatalf("error = %v, want a timeout", err)
+	}
+	wants(t, err.Error(), "Widget", "one", "test/cleanup")
+	if got := s.kubectl("get", "configmaps", "-o", "name"); !strings.Contains(got, "/config") {
+		t.Error("the ConfigMap went before the custom resource")
+	}
+	s.kubectl("patch", "widgets."+s.namespace+".test", "one", "--type=merge", "-p", `{"metadata":{"finalizers":null}}`)
+	if r := s.install(m); r.Count(mothership.ActionPrune) != 1 {
+		t.Errorf("then: %v", actions(r.Objects))
+	}
+}
+
+// TestDefinitionThatIsNotServedYet: an installation that was cut short leaves one behind; the next one waits for it.
+func TestDefinitionThatIsNotServedYet(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	p := newProxy(t, s.cfg)
+	notServed := func(w http.ResponseWriter, r *http.Request) bool {
+		w.Header().Set("Audit-Id", "1") // as every API server does
+		return page(http.StatusNotFound, "text/plain", "404 page not found")(w, r)
+	}
+	p.has(at("PATCH", "/widgets/one", times(1, notServed)))
+	m := s.module("widgets", widgets+"---"+widget)
+	if _, err := s.installer.Install(t.Context(), p.cfg, m, mothership.InstallOptions{Timeout: 30 * time.Second}); err != nil {
+		t.Error(err)
+	}
+	if p.strikes() != 1 {
+		t.Errorf("%d refusals", p.strikes())
 	}
 }

@@ -66,13 +66,11 @@ func (s *Set) Diff(ctx context.Context, p *Plan) ([]Change, error) {
 // Pruned says what Prune would do: which members it would delete, and which it would keep for good and let go of. A
 // definition that is kept for its instances stays as it is, and is not among them.
 func (s *Set) Pruned(ctx context.Context, p *Plan) ([]Change, error) {
+	if err := s.protect(ctx, p); err != nil {
+		return nil, err
+	}
 	var out []Change
 	for _, e := range p.Prune {
-		if e.Action == ActionPrune && e.Ref.GroupKind() == crds.GVK().GroupKind() {
-			if err := s.protectInstances(ctx, e); err != nil {
-				return nil, &ObjectError{Object: e.Ref, Err: err}
-			}
-		}
 		if e.Action == ActionPrune || e.release {
 			out = append(out, Change{Object: e.Ref, Action: e.Action, Reason: e.Reason})
 		}

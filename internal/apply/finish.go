@@ -12,6 +12,7 @@ import (
 	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/bundle"
 	"github.com/kyma-project/mothership/internal/cluster"
 )
 
@@ -27,9 +28,35 @@ func (s *Set) Prune(ctx context.Context, p *Plan) error {
 		if err := s.pruneStage(ctx, todo[:n]); err != nil {
 			return err
 		}
+		if n < len(todo) && stageOf(todo[0]) == bundle.StageCustom {
+			if err := s.waitCleaned(ctx, todo[:n]); err != nil {
+				return err
+			}
+		}
 		todo = todo[n:]
 	}
 	return nil
+}
+
+// waitCleaned waits until custom resources that were pruned are gone, as far as something holds them: what cleans up after them
+// may be pruned next.
+func (s *Set) waitCleaned(ctx context.Context, extras []*Extra) error {
+	errs := make([]error, len(extras))
+	var g errgroup.Group
+	g.SetLimit(s.a.o.Parallel)
+	for i, e := range extras {
+		if e.Action != ActionPrune || len(e.live.Finalizers) == 0 {
+			continue
+		}
+		g.Go(func() error {
+			if err := s.waitGone(ctx, e.Resource, e.Ref); err != nil {
+				errs[i] = &ObjectError{Object: e.Ref, Err: err}
+			}
+			return nil
+		})
+	}
+	_ = g.Wait()
+	return errors.Join(errs...)
 }
 
 func (s *Set) pruneStage(ctx context.Context, extras []*Extra) error {
@@ -49,10 +76,8 @@ func (s *Set) pruneStage(ctx context.Context, extras []*Extra) error {
 }
 
 func (s *Set) pruneOne(ctx context.Context, e *Extra) error {
-	if e.Action == ActionPrune && e.Ref.GroupKind() == crds.GVK().GroupKind() {
-		if err := s.protectInstances(ctx, e); err != nil {
-			return err
-		}
+	if err := s.protectInstances(ctx, e, nil); err != nil {
+		return err
 	}
 	var err error
 	switch {
@@ -70,8 +95,10 @@ func (s *Set) pruneOne(ctx context.Context, e *Extra) error {
 
 // delete removes one object by its UID. One that is gone, or that is another object by now, is fine.
 func (s *Set) delete(ctx context.Context, e *Extra) error {
-	err := s.t.Client.Delete(ctx, e.Resource, e.Ref.Namespace, e.Ref.Name,
-		cluster.DeleteOptions{UID: e.live.UID, Propagation: metav1.DeletePropagationBackground})
+	err := s.inServedVersion(ctx, e, func(r cluster.Resource) error {
+		return s.t.Client.Delete(ctx, r, e.Ref.Namespace, e.Ref.Name,
+			cluster.DeleteOptions{UID: e.live.UID, Propagation: metav1.DeletePropagationBackground})
+	})
 	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) {
 		return nil
 	}
@@ -88,25 +115,14 @@ func (s *Set) releaseOne(ctx context.Context, e *Extra) error {
 	if err != nil {
 		return err
 	}
-	err = s.t.Client.Patch(ctx, e.Resource, e.Ref.Namespace, e.Ref.Name, types.MergePatchType, patch,
-		cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
+	err = s.inServedVersion(ctx, e, func(r cluster.Resource) error {
+		return s.t.Client.Patch(ctx, r, e.Ref.Namespace, e.Ref.Name, types.MergePatchType, patch,
+			cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
+	})
 	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) {
 		return nil
 	}
 	return err
-}
-
-// protectInstances keeps a definition of which there are instances: deleting it would delete them.
-func (s *Set) protectInstances(ctx context.Context, e *Extra) error {
-	instances, err := s.instances(ctx, e.Ref.Name)
-	if err != nil {
-		return err
-	}
-	if len(instances) > 0 {
-		e.Action = ActionKeep
-		e.Reason = "there are instances, such as " + instances[0].ref.String() + ": delete them first"
-	}
-	return nil
 }
 
 // Finish writes the exact parent, with the digests of what has been applied to the end. It writes nothing where nothing

@@ -74,3 +74,37 @@ func (s *Set) instances(ctx context.Context, crdName string) ([]instance, error)
 	}
 	return nil, nil
 }
+
+// protect keeps definitions of which there are instances other than those that are pruned, too.
+func (s *Set) protect(ctx context.Context, p *Plan) error {
+	going := map[bundle.Ref]bool{}
+	for _, e := range p.Prune {
+		going[e.Ref] = e.Action == ActionPrune
+	}
+	for _, e := range p.Prune {
+		if err := s.protectInstances(ctx, e, going); err != nil {
+			return &ObjectError{Object: e.Ref, Err: err}
+		}
+	}
+	return nil
+}
+
+// protectInstances keeps a definition of which there are instances, not counting those that go: deleting it would delete
+// them.
+func (s *Set) protectInstances(ctx context.Context, e *Extra, going map[bundle.Ref]bool) error {
+	if e.Action != ActionPrune || e.Ref.GroupKind() != crds.GVK().GroupKind() {
+		return nil
+	}
+	instances, err := s.instances(ctx, e.Ref.Name)
+	if err != nil {
+		return err
+	}
+	for _, i := range instances {
+		if !going[i.ref] {
+			e.Action = ActionKeep
+			e.Reason = "there are instances, such as " + i.ref.String() + ": delete them first"
+			return nil
+		}
+	}
+	return nil
+}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"sync"
 
@@ -82,6 +83,7 @@ func resourceOf(d bundle.Definition) cluster.Resource {
 // resolve finds the place of each object. A kind that the server does not know is an error at each of its objects.
 func (s *Set) resolve(ctx context.Context, p *Plan) error {
 	known := map[schema.GroupVersionKind]cluster.Resource{}
+	seen := map[bundle.Ref]bool{}
 	var errs []error
 	for _, o := range p.bundle.Objects {
 		r, ok := known[o.GVK()]
@@ -96,7 +98,13 @@ func (s *Set) resolve(ctx context.Context, p *Plan) error {
 			}
 			known[o.GVK()] = r
 		}
-		p.Steps = append(p.Steps, &Step{Object: o, Resource: r, Ref: refIn(o, r)})
+		step := &Step{Object: o, Resource: r, Ref: refIn(o, r)}
+		if seen[step.Ref] {
+			errs = append(errs, &ObjectError{Object: step.Ref, Err: fmt.Errorf("%w: it is defined twice", cluster.ErrInvalid)})
+			continue
+		}
+		seen[step.Ref] = true
+		p.Steps = append(p.Steps, step)
 	}
 	return errors.Join(errs...)
 }
@@ -163,52 +171,14 @@ func (s *Set) kindsInUse(ctx context.Context, p *Plan) ([]cluster.Resource, erro
 		}
 		seen[gk] = true
 		r, err := s.t.Client.ResourceFor(ctx, gk)
-		if noKind := (*cluster.NoKindError)(nil); errors.As(err, &noKind) {
-			continue // the kind is gone, and its objects with it
+		if errors.Is(err, cluster.ErrNoKind) {
+			continue // the kind is gone, and its objects with it; one whose server does not answer is another matter
 		}
 		if err != nil {
 			return nil, fmt.Errorf("mapping %s: %w", gk, err)
 		}
 		out = append(out, r)
 		p.extraKinds = append(p.extraKinds, r)
-	}
-	return out, nil
-}
-
-// list is the set's members of one kind; whole objects too where those are asked for. A kind that is not served (yet)
-// has none.
-func (s *Set) list(ctx context.Context, r cluster.Resource, whole bool) ([]metav1.PartialObjectMetadata, []unstructured.Unstructured, error) {
-	o := cluster.ListOptions{LabelSelector: v1beta2.ApplySetPartOfLabel + "=" + s.setID}
-	var items []metav1.PartialObjectMetadata
-	var full []unstructured.Unstructured
-	var err error
-	if whole {
-		full, err = s.t.Client.List(ctx, r, o)
-	} else {
-		items, err = s.t.Client.ListMeta(ctx, r, o)
-	}
-	if errors.Is(err, cluster.ErrNotFound) {
-		return nil, nil, nil
-	}
-	if err != nil {
-		return nil, nil, fmt.Errorf("listing %s of module %s: %w", r.Resource, s.id, err)
-	}
-	if whole {
-		items, err = metadataOf(full)
-	}
-	return items, full, err
-}
-
-func metadataOf(objects []unstructured.Unstructured) ([]metav1.PartialObjectMetadata, error) {
-	out := make([]metav1.PartialObjectMetadata, len(objects))
-	for i := range objects {
-		raw, err := encode(map[string]any{"metadata": objects[i].Object["metadata"]})
-		if err != nil {
-			return nil, err
-		}
-		if err := decodeInto(raw, &out[i]); err != nil {
-			return nil, err
-		}
 	}
 	return out, nil
 }
@@ -244,12 +214,20 @@ func (s *Set) compare(p *Plan, step *Step, live metav1.PartialObjectMetadata) er
 		step.Action = ActionRepair
 	case changed && !onlyMissing(step.Drift, ".metadata.annotations["+step.Object.DigestKey+"]"):
 		step.Action = ActionUpdate
+		step.onlyTaken()
 	case len(step.Drift) > 0:
 		step.Action = ActionRepair
 	case changed:
 		step.Action = ActionUpdate
 	}
 	return nil
+}
+
+// onlyTaken leaves of the drift what others took: of an object that the bundle changes, what nobody owns may be new. Neither
+// counts as a fight.
+func (step *Step) onlyTaken() {
+	step.Drift = slices.DeleteFunc(step.Drift, func(d Drift) bool { return d.Manager == "" })
+	step.contests = nil
 }
 
 func onlyMissing(drift []Drift, path string) bool {

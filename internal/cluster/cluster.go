@@ -74,6 +74,8 @@ type Client interface {
 	ResourceFor(ctx context.Context, gk schema.GroupKind) (Resource, error)
 	// Declare makes kinds known that definitions of a module declare.
 	Declare(kinds ...Resource)
+	// Forget drops what is known of a kind, so that the server is asked when it is needed next: what to do after ErrNoKind.
+	Forget(gvk schema.GroupVersionKind)
 	// Serves asks the server whether a resource answers now. One request.
 	Serves(ctx context.Context, r Resource) (bool, error)
 
