@@ -223,7 +223,9 @@ func (s *Session) Ready(ctx context.Context) ([]apply.NotReady, error) {
 func (s *Session) Diff(ctx context.Context) ([]apply.Change, error) { return s.set.Diff(ctx, s.plan) }
 
 // Pruned says what Apply would prune or let go of.
-func (s *Session) Pruned(ctx context.Context) ([]apply.Change, error) { return s.set.Pruned(ctx, s.plan) }
+func (s *Session) Pruned(ctx context.Context) ([]apply.Change, error) {
+	return s.set.Pruned(ctx, s.plan)
+}
 
 // OpenRemoval reads the runtime's inventory of a module that is to be removed. The module's source is not needed.
 func (r *Reconciler) OpenRemoval(ctx context.Context, rt *Runtime, c reconciler.Component) (*apply.Set, error) {
