@@ -157,7 +157,10 @@ func (e entrant) measured(ctx context.Context, s start) (Sample, error) {
 	if err != nil {
 		return Sample{}, err
 	}
-	out := Sample{Wall: u.Wall.Seconds(), CPU: u.CPU.Seconds(), PeakRSS: float64(u.PeakRSS) / (1 << 20)}
+	out := Sample{
+		Wall: u.Wall.Seconds(), CPU: u.CPU.Seconds(),
+		PeakRSS: float64(u.PeakRSS) / (1 << 20), PeakUnique: float64(u.PeakUnique) / (1 << 20),
+	}
 	if e.library {
 		var r contestant.Result
 		if err := json.Unmarshal(u.Stdout, &r); err != nil {

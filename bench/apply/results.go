@@ -44,6 +44,8 @@ type Sample struct {
 	CPU float64 `json:"cpuSeconds"`
 	// PeakRSS is the most memory, in MiB, that the process and its children had together.
 	PeakRSS float64 `json:"peakRSSMiB"`
+	// PeakUnique is the same, with pages that they share counted once.
+	PeakUnique float64 `json:"peakUniqueMiB"`
 	// Requests by verb, their number, and the number of those that can change something.
 	Requests arena.Requests `json:"requests"`
 	Total    int            `json:"requestsTotal"`
@@ -82,7 +84,8 @@ func medianOf(runs []Sample) Sample {
 	out := Sample{
 		Wall: median(runs, func(s Sample) float64 { return s.Wall }),
 		CPU:  median(runs, func(s Sample) float64 { return s.CPU }), PeakRSS: median(runs, func(s Sample) float64 { return s.PeakRSS }),
-		Total: median(runs, func(s Sample) int { return s.Total }), Writes: median(runs, func(s Sample) int { return s.Writes }),
+		PeakUnique: median(runs, func(s Sample) float64 { return s.PeakUnique }),
+		Total:      median(runs, func(s Sample) int { return s.Total }), Writes: median(runs, func(s Sample) int { return s.Writes }),
 		Requests: arena.Requests{},
 	}
 	for _, run := range runs {

@@ -31,13 +31,13 @@ func (r *Results) printFigures(w io.Writer) {
 		if group := f.Case + " " + string(f.Phase); group != last {
 			last = group
 			fmt.Fprintf(t, "\n%s, %s (%d objects, %d kinds)\n", f.Case, f.Phase, f.Objects, f.Kinds)
-			fmt.Fprintln(t, "contestant\twall s\tcpu s\tpeak MiB\trequests\twrites\tby verb\t")
+			fmt.Fprintln(t, "contestant\twall s\tcpu s\tpeak MiB\tshared once\trequests\twrites\tby verb\t")
 		}
 		m, noisy := f.Median, ""
 		if m.Noisy {
 			noisy = " (the machine was busy)"
 		}
-		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.0f\t%d\t%d\t%s%s\t\n", f.Contestant, m.Wall, m.CPU, m.PeakRSS, m.Total, m.Writes, byVerb(m), noisy)
+		fmt.Fprintf(t, "%s\t%.3f\t%.3f\t%.0f\t%.0f\t%d\t%d\t%s%s\t\n", f.Contestant, m.Wall, m.CPU, m.PeakRSS, m.PeakUnique, m.Total, m.Writes, byVerb(m), noisy)
 	}
 }
 

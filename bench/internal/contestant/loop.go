@@ -15,7 +15,8 @@ import (
 	"github.com/kyma-project/mothership/bench/internal/workload"
 )
 
-// The bare loop does as internal/apply does: as many requests at once, and these times between two looks at a definition.
+// The bare loop does as internal/apply does: as many requests at once, and these times between two looks at a definition,
+// growing by half. Change them together.
 const (
 	loopParallel = 8
 	firstLook    = 10 * time.Millisecond
@@ -35,7 +36,8 @@ type loop struct {
 	host   string
 }
 
-// applyInLoop sends the objects by server-side apply, stage by stage, and waits for what is defined before the next stage.
+// applyInLoop sends the objects by server-side apply, stage by stage, and waits for what is defined as the library does:
+// while the stage of cluster-wide objects is applied, and before those after it.
 func applyInLoop(ctx context.Context, cfg *rest.Config, objects []workload.Object) error {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -44,33 +46,48 @@ func applyInLoop(ctx context.Context, cfg *rest.Config, objects []workload.Objec
 	defer client.CloseIdleConnections()
 	client.Timeout = loopTimeout
 	l := &loop{client: client, host: cfg.Host}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var served errgroup.Group
 	for len(objects) > 0 {
 		n := 0
 		for n < len(objects) && objects[n].Stage == objects[0].Stage {
 			n++
 		}
-		if err := l.stage(ctx, objects[:n]); err != nil {
-			return err
+		stage := objects[:n]
+		if !early[stage[0].Stage] {
+			if err := served.Wait(); err != nil {
+				return err
+			}
 		}
+		if err := l.stage(ctx, stage); err != nil {
+			cancel()
+			return errors.Join(err, served.Wait())
+		}
+		served.Go(func() error { return l.waitServed(ctx, stage) })
 		objects = objects[n:]
 	}
-	return nil
+	return served.Wait()
 }
 
+// early are the stages that are applied before what is defined is served.
+var early = map[string]bool{"namespace": true, "definitions": true, "cluster": true}
+
 func (l *loop) stage(ctx context.Context, objects []workload.Object) error {
-	g, gctx := errgroup.WithContext(ctx)
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(loopParallel)
 	for _, o := range objects {
-		g.Go(func() error { return l.apply(gctx, o) })
+		g.Go(func() error { return l.apply(ctx, o) })
 	}
-	if err := g.Wait(); err != nil {
-		return err
-	}
-	g, gctx = errgroup.WithContext(ctx)
+	return g.Wait()
+}
+
+func (l *loop) waitServed(ctx context.Context, objects []workload.Object) error {
+	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(loopParallel)
 	for _, o := range objects {
 		for _, path := range o.Serves {
-			g.Go(func() error { return l.untilServed(gctx, path) })
+			g.Go(func() error { return l.untilServed(ctx, path) })
 		}
 	}
 	return g.Wait()

@@ -18,56 +18,64 @@ const (
 )
 
 // watchMemory samples the resident memory of a process and its descendants until the returned function is called, once;
-// that returns the largest sum in bytes.
-func watchMemory(pid int) func() int64 {
-	stop, result := make(chan struct{}), make(chan int64)
+// that returns the largest sums in bytes: of all pages of each, and with those that can be shared counted once.
+func watchMemory(pid int) func() (all, unique int64) {
+	stop, done := make(chan struct{}), make(chan struct{})
+	var all, unique int64
 	go func() {
+		defer close(done)
 		tick := time.NewTicker(sampleInterval)
 		defer tick.Stop()
-		var peak int64
 		tree := []int{pid}
 		for n := 1; ; n++ {
 			select {
 			case <-stop:
-				result <- peak
 				return
 			case <-tick.C:
 			}
 			if n%scanEvery == 0 {
 				tree = descendants(pid)
 			}
-			peak = max(peak, totalRSS(tree))
+			a, u := resident(tree)
+			all, unique = max(all, a), max(unique, u)
 		}
 	}()
-	return func() int64 {
+	return func() (int64, int64) {
 		close(stop)
-		return <-result
+		<-done
+		return all, unique
 	}
 }
 
-// totalRSS is the resident memory of processes; those that have ended count nothing.
-func totalRSS(pids []int) int64 {
-	var sum int64
+// resident is the memory of processes; those that have ended count nothing.
+func resident(pids []int) (all, unique int64) {
+	var shared int64
 	for _, pid := range pids {
-		sum += rss(pid)
+		total, file := statm(pid)
+		all, unique, shared = all+total, unique+total-file, max(shared, file)
 	}
-	return sum
+	return all, unique + shared
 }
 
-func rss(pid int) int64 {
+// statm is the resident memory of a process, and what of it belongs to files (the executable above all) and can be shared.
+func statm(pid int) (total, file int64) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/statm", pid))
 	if err != nil {
-		return 0
+		return 0, 0
 	}
 	fields := strings.Fields(string(data))
-	if len(fields) < 2 {
-		return 0
+	if len(fields) < 3 {
+		return 0, 0
 	}
-	pages, err := strconv.ParseInt(fields[1], 10, 64)
+	total, err = strconv.ParseInt(fields[1], 10, 64)
 	if err != nil {
-		return 0
+		return 0, 0
 	}
-	return pages * int64(os.Getpagesize())
+	if file, err = strconv.ParseInt(fields[2], 10, 64); err != nil {
+		return 0, 0
+	}
+	page := int64(os.Getpagesize())
+	return total * page, file * page
 }
 
 // descendants are a process and all that it and its children started and that still run.

@@ -21,9 +21,12 @@ type Usage struct {
 	// CPU is user and system time, of its children too.
 	CPU time.Duration
 	// PeakRSS is the most resident memory, in bytes, that the process and its children had at the same time: the largest
-	// sum of samples taken every 2 ms, or the kernel's own record (ru_maxrss, of the largest one of them) where that is more.
-	// Pages that processes share, as those of one executable, count for each.
+	// sum of samples taken every 2 ms. Pages that processes share, as those of one executable, count for each. The kernel's
+	// own record, ru_maxrss, would not do: it begins with the memory of whoever starts the process.
 	PeakRSS int64
+	// PeakUnique is the same with shared pages counted once: the largest sum of what is private to each process, and of the
+	// shared pages of the one that has most of them. It is what the machine must have.
+	PeakUnique int64
 	// Stdout is what it printed.
 	Stdout []byte
 }
@@ -45,10 +48,7 @@ func Run(ctx context.Context, cmd *exec.Cmd) (Usage, error) {
 	peak := watchMemory(cmd.Process.Pid)
 	err := cmd.Wait()
 	u := Usage{Wall: time.Since(start), Stdout: stdout.Bytes()}
-	u.PeakRSS = peak()
-	if rusage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
-		u.PeakRSS = max(u.PeakRSS, rusage.Maxrss<<10)
-	}
+	u.PeakRSS, u.PeakUnique = peak()
 	u.CPU = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
 	if err != nil {
 		return u, fmt.Errorf("running %s: %w\n%s", strings.Join(cmd.Args, " "), errors.Join(err, context.Cause(ctx)), tail(stderr.String()))
