@@ -62,7 +62,7 @@ func (i *Installer) compare(ctx context.Context, cfg *rest.Config, m Module, o C
 	b := s.Rendered().Bundle
 	return &Comparison{
 		Module: m.Name, Namespace: m.Namespace, BundleDigest: b.Digest, Changes: found,
-		Unchanged: len(s.Plan().Steps) - len(s.Plan().Drifted()), Hooks: b.Hooks, Warnings: b.Warnings,
+		Unchanged: len(s.Plan().Steps) - len(s.Plan().Todo()), Hooks: b.Hooks, Warnings: b.Warnings,
 		Requests: rt.Stats(), Duration: time.Since(started),
 	}, nil
 }
@@ -70,7 +70,7 @@ func (i *Installer) compare(ctx context.Context, cfg *rest.Config, m Module, o C
 // drift is what an observation alone says.
 func drift(plan *apply.Plan) []Change {
 	var out []Change
-	for _, step := range plan.Drifted() {
+	for _, step := range plan.Todo() {
 		c := Change{Object: step.Ref, Action: step.Action, Reason: step.Reason, Hint: step.Hint}
 		for _, d := range step.Drift {
 			c.Fields = append(c.Fields, FieldChange{Path: d.Path, Manager: d.Manager})

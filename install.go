@@ -150,7 +150,7 @@ func (run *installation) result() *Result {
 		return out
 	}
 	rendered := run.session.Rendered()
-	out.SourceDigest, out.InputDigest, out.BundleDigest = rendered.SourceDigest, rendered.InputDigest, rendered.Bundle.Digest
+	out.SourceDigest, out.BundleDigest = rendered.SourceDigest, rendered.Bundle.Digest
 	out.Hooks, out.Warnings = rendered.Bundle.Hooks, rendered.Bundle.Warnings
 	if plan := run.session.Plan(); plan != nil {
 		out.Objects, out.Warnings = run.objects(plan), append(out.Warnings, contested(plan)...)

@@ -127,3 +127,34 @@ func TestUpgradeIsNoDrift(t *testing.T) {
 		t.Errorf("drift: %v", drift)
 	}
 }
+
+// TestParentThatSomebodyDeleted: the members carry the set's label, and are found by it.
+func TestParentThatSomebodyDeleted(t *testing.T) {
+	t.Parallel()
+	forget := func(s *site, m mothership.Module) {
+		s.kubectl("--namespace="+v1beta2.SystemNamespace, "delete", "configmap", bundle.ParentName(m.Namespace, m.Name))
+	}
+	t.Run("UninstallRemovesAll", func(t *testing.T) {
+		t.Parallel()
+		s := setup(t)
+		m := s.module("widgets", widgets+"---"+widget+"---"+config)
+		s.install(m)
+		forget(s, m)
+		s.uninstall(m)
+		if left := s.kubectl("get", "configmaps,customresourcedefinitions", "-A", "-o", "name", "-l", v1beta2.ApplySetPartOfLabel+"="+bundle.ApplySetID(m.Namespace, m.Name)); left != "" {
+			t.Errorf("left behind: %s", left)
+		}
+	})
+	t.Run("UpgradePrunes", func(t *testing.T) {
+		t.Parallel()
+		s := setup(t)
+		dropped := strings.NewReplacer("kind: ConfigMap", "kind: Secret", "\ndata:", "\nstringData:").Replace(config)
+		m := s.module("plain", config+"---"+dropped)
+		s.install(m)
+		forget(s, m)
+		r := s.install(s.module("plain", config))
+		if r.Count(mothership.ActionPrune) != 1 {
+			t.Errorf("events: %v", actions(r.Objects))
+		}
+	})
+}

@@ -136,6 +136,14 @@ func TestReconcileOutcomes(t *testing.T) {
 			t.Errorf("another module may bring the definition: %+v", r)
 		}
 	})
+	t.Run("RetryWhatAGrantMends", func(t *testing.T) {
+		t.Parallel()
+		p := newPlant(t)
+		p.proxy.has(at("PATCH", "", says(403, "Forbidden", "no")))
+		if r := p.reconcile(p.component("web", config)); r.Outcome != reconciler.OutcomeRetry || r.Err == nil {
+			t.Errorf("forbidden: %+v", r)
+		}
+	})
 	t.Run("TerminalUntilItChanges", func(t *testing.T) {
 		t.Parallel()
 		p := newPlant(t)
@@ -146,10 +154,6 @@ func TestReconcileOutcomes(t *testing.T) {
 			if r := p.until(p.component(name, yaml)); r.Outcome != reconciler.OutcomeTerminal || r.Err == nil {
 				t.Errorf("%s: %+v", name, r)
 			}
-		}
-		p.proxy.has(at("PATCH", "", says(403, "Forbidden", "no")))
-		if r := p.reconcile(p.component("web", config)); r.Outcome != reconciler.OutcomeTerminal {
-			t.Errorf("forbidden: %+v", r)
 		}
 	})
 	t.Run("BlockedRemovalNamesWhatBlocks", func(t *testing.T) {

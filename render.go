@@ -31,7 +31,7 @@ func (i *Installer) Render(ctx context.Context, m Module, o RenderOptions) (*Ren
 		return nil, err
 	}
 	out := &Rendered{
-		Module: m.Name, Namespace: m.Namespace, SourceDigest: r.SourceDigest, InputDigest: r.InputDigest,
+		Module: m.Name, Namespace: m.Namespace, SourceDigest: r.SourceDigest,
 		BundleDigest: r.Bundle.Digest, Hooks: r.Bundle.Hooks, Warnings: r.Bundle.Warnings,
 	}
 	for _, obj := range r.Bundle.Objects {

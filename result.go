@@ -52,9 +52,8 @@ const (
 type Result struct {
 	Module    string `json:"module"`
 	Namespace string `json:"namespace"`
-	// SourceDigest, InputDigest and BundleDigest identify the source, all that went into the bundle, and the bundle.
+	// SourceDigest and BundleDigest identify the source and the bundle that was made of it.
 	SourceDigest string `json:"sourceDigest,omitempty"`
-	InputDigest  string `json:"inputDigest,omitempty"`
 	BundleDigest string `json:"bundleDigest,omitempty"`
 	// Objects of the module, and what happened to each; those that were pruned or deleted too.
 	Objects []Event `json:"objects"`
@@ -117,7 +116,6 @@ type Rendered struct {
 	Module       string   `json:"module"`
 	Namespace    string   `json:"namespace"`
 	SourceDigest string   `json:"sourceDigest"`
-	InputDigest  string   `json:"inputDigest"`
 	BundleDigest string   `json:"bundleDigest"`
 	Objects      []Object `json:"objects"`
 	Hooks        []Hook   `json:"hooks,omitempty"`

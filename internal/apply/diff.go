@@ -42,7 +42,7 @@ const Masked = "(hidden)"
 // Diff says what Apply and Prune would change, object by object and field by field, by server-side dry-run. It changes
 // nothing. Objects that would stay as they are are left out.
 func (s *Set) Diff(ctx context.Context, p *Plan) ([]Change, error) {
-	todo := p.Drifted()
+	todo := p.Todo()
 	changes := make([]Change, len(todo))
 	g, gctx := errgroup.WithContext(ctx)
 	g.SetLimit(s.a.o.Parallel)
@@ -90,6 +90,9 @@ func (s *Set) diffOne(ctx context.Context, p *Plan, step *Step) (*Change, error)
 		return change, nil
 	}
 	body := step.Object.Bytes
+	if step.first() {
+		step.yielded = s.yieldedBeforeUs(p, step)
+	}
 	if len(step.yielded) > 0 {
 		var err error
 		if body, err = without(step.Object, step.yielded); err != nil {

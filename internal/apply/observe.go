@@ -56,7 +56,34 @@ func (s *Set) Observe(ctx context.Context, b *bundle.Bundle, o ObserveOptions) (
 		}
 	}
 	p.Prune = s.extras(p, members)
-	return p, s.probe(ctx, p)
+	if err := s.probe(ctx, p); err != nil {
+		return nil, err
+	}
+	return p, s.observeLost(ctx, p)
+}
+
+// observeLost finds what is to be pruned where somebody deleted the parent: objects of the set were met though it has none.
+// It looks among the bundle's kinds and the usual ones.
+func (s *Set) observeLost(ctx context.Context, p *Plan) error {
+	if s.parent.found || !slices.ContainsFunc(p.Steps, func(step *Step) bool {
+		return step.live != nil && step.live.Labels[v1beta2.ApplySetPartOfLabel] == s.setID
+	}) {
+		return nil
+	}
+	found, err := s.haveMembers(ctx, usualKinds)
+	if err != nil {
+		return err
+	}
+	s.parent.kinds = found
+	members, err := s.listMembers(ctx, p)
+	if err != nil {
+		return err
+	}
+	for _, step := range p.Steps {
+		delete(members, step.Ref)
+	}
+	p.Prune = s.extras(p, members)
+	return nil
 }
 
 // declare makes the kinds known that the bundle defines itself.
@@ -127,6 +154,12 @@ func (s *Set) members(ctx context.Context, p *Plan) (map[bundle.Ref]metav1.Parti
 	if !s.parent.found {
 		return out, nil
 	}
+	return s.listMembers(ctx, p)
+}
+
+// listMembers are the set's objects of the bundle's and the parent's kinds.
+func (s *Set) listMembers(ctx context.Context, p *Plan) (map[bundle.Ref]metav1.PartialObjectMetadata, error) {
+	out := map[bundle.Ref]metav1.PartialObjectMetadata{}
 	resources, err := s.kindsInUse(ctx, p)
 	if err != nil {
 		return nil, err

@@ -76,8 +76,8 @@ func (p *Plan) Changes() bool {
 	return false
 }
 
-// Drifted are the steps whose objects somebody else changed or removed, as far as the bundle is the one that was applied last.
-func (p *Plan) Drifted() []*Step {
+// Todo are the steps that change something, or that are refused.
+func (p *Plan) Todo() []*Step {
 	var out []*Step
 	for _, s := range p.Steps {
 		if s.Action != ActionNone {

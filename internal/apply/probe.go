@@ -125,7 +125,7 @@ func (s *Set) probeOne(ctx context.Context, p *Plan, step *Step) error {
 		return nil
 	case s.isOurs(step, &live):
 		return s.compare(p, step, live)
-	case p.opts.Adopt:
+	case p.opts.Adopt && s.mayAdopt(ctx, &live):
 		step.Action = ActionAdopt
 		step.Reason, _ = s.foreign(ctx, &live)
 		return nil
@@ -147,6 +147,20 @@ func (s *Set) isOurs(step *Step, live *metav1.PartialObjectMetadata) bool {
 	}
 	digest, marked := live.Annotations[v1beta2.DigestAnnotation]
 	return s.parent.found || !marked || digest == step.Object.Digest
+}
+
+// mayAdopt says whether an object may be taken over: not from another control plane, which would take it back.
+func (s *Set) mayAdopt(ctx context.Context, live *metav1.PartialObjectMetadata) bool {
+	set := live.Labels[v1beta2.ApplySetPartOfLabel]
+	if set == "" {
+		return true
+	}
+	parent, err := s.findParent(ctx, set)
+	if errors.Is(err, errNoSet) {
+		return true
+	}
+	owner := parent.Annotations[v1beta2.OwnerAnnotation]
+	return err == nil && (owner == "" || owner == s.a.o.Owner)
 }
 
 // foreign says to whom an object belongs, and what to do about it.
@@ -177,17 +191,26 @@ var errNoSet = errors.New("the set has no parent")
 
 // findSet names the module that a set belongs to, or another tool's set; errNoSet if it has no parent.
 func (s *Set) findSet(ctx context.Context, setID string) (string, error) {
-	parents, err := s.t.Client.ListMeta(ctx, configMaps, cluster.ListOptions{LabelSelector: v1beta2.ApplySetIDLabel + "=" + setID})
+	parent, err := s.findParent(ctx, setID)
 	if err != nil {
-		return "", fmt.Errorf("looking for the owner of %s: %w", setID, err)
+		return "", err
 	}
-	if len(parents) == 0 {
-		return "", errNoSet
-	}
-	if module := parents[0].Annotations[v1beta2.ModuleAnnotation]; module != "" {
+	if module := parent.Annotations[v1beta2.ModuleAnnotation]; module != "" {
 		return "module " + module, nil
 	}
-	return fmt.Sprintf("ApplySet %s/%s", parents[0].Namespace, parents[0].Name), nil
+	return fmt.Sprintf("ApplySet %s/%s", parent.Namespace, parent.Name), nil
+}
+
+// findParent is the parent of a set, or errNoSet.
+func (s *Set) findParent(ctx context.Context, setID string) (metav1.PartialObjectMetadata, error) {
+	parents, err := s.t.Client.ListMeta(ctx, configMaps, cluster.ListOptions{LabelSelector: v1beta2.ApplySetIDLabel + "=" + setID})
+	if err != nil {
+		return metav1.PartialObjectMetadata{}, fmt.Errorf("looking for the owner of %s: %w", setID, err)
+	}
+	if len(parents) == 0 {
+		return metav1.PartialObjectMetadata{}, errNoSet
+	}
+	return parents[0], nil
 }
 
 func madeBy(live *metav1.PartialObjectMetadata) string {

@@ -232,7 +232,11 @@ func (s *Set) managerReady(ctx context.Context, m *v1beta2.Manager) (*NotReady, 
 	if m == nil {
 		return nil, nil
 	}
+	ref := bundle.Ref{Group: m.Group, Kind: m.Kind, Namespace: m.Namespace, Name: m.Name}
 	r, err := s.t.Client.Resource(ctx, schema.GroupVersionKind{Group: m.Group, Version: m.Version, Kind: m.Kind})
+	if errors.Is(err, cluster.ErrNoKind) {
+		return &NotReady{Object: ref, Message: "the kind of the module's manager is not served"}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the module's manager: %w", err)
 	}
@@ -242,11 +246,14 @@ func (s *Set) managerReady(ctx context.Context, m *v1beta2.Manager) (*NotReady, 
 			namespace = s.id.Namespace
 		}
 	}
+	ref.Namespace = namespace
 	items, err := s.t.Client.List(ctx, r, cluster.ListOptions{Namespace: namespace})
+	if errors.Is(err, cluster.ErrNotFound) {
+		return &NotReady{Object: ref, Message: "the kind of the module's manager is not served yet"}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("reading the module's manager: %w", err)
 	}
-	ref := bundle.Ref{Group: m.Group, Kind: m.Kind, Namespace: namespace, Name: m.Name}
 	for i := range items {
 		if m.Name != "" && items[i].GetName() != m.Name {
 			continue

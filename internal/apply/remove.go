@@ -37,7 +37,9 @@ const maxBlocking = 10
 // interrupted at any point.
 func (s *Set) Remove(ctx context.Context) (*Removal, error) {
 	if !s.parent.found {
-		return &Removal{Done: true}, nil
+		if err := s.recover(ctx); err != nil || !s.parent.found {
+			return &Removal{Done: err == nil}, err
+		}
 	}
 	all, kept, err := s.everything(ctx)
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"sort"
 	"time"
@@ -24,7 +25,7 @@ func (s *Set) Apply(ctx context.Context, p *Plan) error {
 	if refused := p.Refused(); len(refused) > 0 {
 		return errors.Join(refused...)
 	}
-	todo := p.Drifted()
+	todo := p.Todo()
 	if len(todo) == 0 {
 		return nil
 	}
@@ -76,13 +77,18 @@ func ships(p *Plan, namespace string) bool {
 	})
 }
 
-// widen makes the parent a superset of what the runtime will have, before it has it.
+// widen makes the parent a superset of what the runtime will have, before it has it. From then on until the end, the parent
+// has no digests of another bundle: what is in the runtime is a mixture.
 func (s *Set) widen(ctx context.Context, p *Plan) error {
 	kinds, spaces := used(p)
 	next := s.parent
 	next.kinds = union(s.parent.kinds, kinds)
 	next.namespaces = union(s.parent.namespaces, spaces)
-	if s.parent.found && len(next.kinds) == len(s.parent.kinds) && len(next.namespaces) == len(s.parent.namespaces) {
+	mixed := s.parent.bundle != "" && s.parent.bundle != p.bundle.Digest
+	if mixed {
+		next.input, next.bundle = "", ""
+	}
+	if s.parent.found && !mixed && len(next.kinds) == len(s.parent.kinds) && len(next.namespaces) == len(s.parent.namespaces) {
 		return nil
 	}
 	return s.writeParent(ctx, next)
@@ -170,7 +176,7 @@ func (s *Set) prepare(ctx context.Context, p *Plan, step *Step) ([]byte, error) 
 			return nil, err
 		}
 	}
-	if step.Action == ActionAdopt || (step.Action == ActionUpdate && step.live != nil && ownEntry(step.live, step.Object.Manager) == nil) {
+	if step.first() {
 		step.yielded = s.yieldedBeforeUs(p, step)
 	}
 	if len(step.yielded) == 0 {
@@ -196,6 +202,11 @@ func (s *Set) sendServed(ctx context.Context, p *Plan, step *Step, body []byte, 
 		return s.send(ctx, step, body, answer)
 	}
 	return err
+}
+
+// first says that an object exists, and is applied by us for the first time.
+func (step *Step) first() bool {
+	return step.Action == ActionAdopt || (step.Action == ActionUpdate && step.live != nil && ownEntry(step.live, step.Object.Manager) == nil)
 }
 
 // send applies an object, making the module's namespace where it has gone missing.
@@ -319,8 +330,38 @@ func (s *Set) learn(step *Step, answer *metav1.PartialObjectMetadata) error {
 			s.addLearnt(step, path)
 		}
 	}
+	return s.unlearn(step, missing)
+}
+
+// unlearn forgets fields that the server does keep now, such as those that a new version of a definition knows.
+func (s *Set) unlearn(step *Step, missing []fieldPath) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	k := learntKind(step)
+	if len(s.parent.learnt[k]) == 0 {
+		return nil
+	}
+	obj, err := decode(step.Object.Bytes)
+	if err != nil {
+		return err
+	}
+	kept := map[string]bool{}
+	for _, path := range leaves(obj) {
+		kept[path.pointer()] = true
+	}
+	for _, path := range missing {
+		kept[path.pointer()] = false
+	}
+	s.parent.learnt = maps.Clone(s.parent.learnt)
+	s.parent.learnt[k] = slices.DeleteFunc(slices.Clone(s.parent.learnt[k]), func(pointer string) bool { return kept[pointer] })
+	if len(s.parent.learnt[k]) == 0 {
+		delete(s.parent.learnt, k)
+	}
 	return nil
 }
+
+// maxLearnt bounds the fields that are learnt of one kind: beyond it, they show as drift, which somebody will look at.
+const maxLearnt = 200
 
 func (s *Set) addLearnt(step *Step, path fieldPath) {
 	s.mu.Lock()
@@ -330,7 +371,7 @@ func (s *Set) addLearnt(step *Step, path fieldPath) {
 		next[k] = v
 	}
 	k := learntKind(step)
-	if !slices.Contains(next[k], path.pointer()) {
+	if !slices.Contains(next[k], path.pointer()) && len(next[k]) < maxLearnt {
 		next[k] = append(slices.Clone(next[k]), path.pointer())
 		slices.Sort(next[k])
 	}

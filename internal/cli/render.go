@@ -68,7 +68,7 @@ func renderedText(output string, r *mothership.Rendered) (string, error) {
 // renderedYAML is documents that kubectl can apply, with the digests and stages in comments.
 func renderedYAML(r *mothership.Rendered) (string, error) {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# module %s in namespace %s\n# source %s\n# input  %s\n# bundle %s\n", r.Module, r.Namespace, r.SourceDigest, r.InputDigest, r.BundleDigest)
+	fmt.Fprintf(&b, "# module %s in namespace %s\n# source %s\n# bundle %s\n", r.Module, r.Namespace, r.SourceDigest, r.BundleDigest)
 	for _, h := range r.Hooks {
 		fmt.Fprintf(&b, "# %s\n", clean(hookText(h)))
 	}
@@ -91,7 +91,6 @@ func renderedYAML(r *mothership.Rendered) (string, error) {
 // Annotations of the List that -o json prints.
 const (
 	sourceDigestAnnotation = v1beta2.Group + "/source-digest"
-	inputDigestAnnotation  = v1beta2.InputDigestAnnotation
 	bundleDigestAnnotation = v1beta2.BundleDigestAnnotation
 )
 
@@ -103,7 +102,7 @@ func renderedList(r *mothership.Rendered) (string, error) {
 		Metadata   map[string]any    `json:"metadata"`
 		Items      []json.RawMessage `json:"items"`
 	}{"v1", "List", map[string]any{"annotations": map[string]string{
-		sourceDigestAnnotation: r.SourceDigest, inputDigestAnnotation: r.InputDigest, bundleDigestAnnotation: r.BundleDigest,
+		sourceDigestAnnotation: r.SourceDigest, bundleDigestAnnotation: r.BundleDigest,
 	}}, []json.RawMessage{}}
 	for _, o := range r.Objects {
 		list.Items = append(list.Items, o.JSON)

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"time"
@@ -60,10 +61,17 @@ func missingFacts(req reconciler.Request) []string {
 	return missing
 }
 
-// report says how the module is. A module that is ready is itself a fact.
+// lookAgainAtFailure is when a module is looked at again that has failed, but whose objects can recover: a Deployment does,
+// once its image can be had.
+const lookAgainAtFailure = time.Minute
+
+// report says how the module is. A module that is ready is itself a fact. A failed Job does not recover.
 func report(c reconciler.Component, s *Session, notReady []apply.NotReady) reconciler.Result {
 	if err := Failure(notReady); err != nil {
-		return reconciler.Terminal(err)
+		if slices.ContainsFunc(notReady, func(n apply.NotReady) bool { return n.Failed && n.Object.Kind == "Job" && n.Object.Group == "batch" }) {
+			return reconciler.Terminal(err)
+		}
+		return reconciler.RetryAfter(lookAgainAtFailure, err.Error())
 	}
 	if len(notReady) > 0 {
 		return reconciler.RetryAfter(lookAgain, "not ready: "+summary(notReady))
@@ -135,10 +143,14 @@ func BlockedMessage(removal *apply.Removal) string {
 	return "custom resources that the module does not own would be deleted with their definitions: " + strings.Join(names, "; ")
 }
 
-// resultOf tells what may work later from what only a change of the module can mend. A control loop goes on asking for a
-// kind that is missing: another module may bring its definition.
+// resultOf tells what may work later from what only a change of the module can mend. A control loop goes on where others can
+// mend it: another module may bring a missing kind, a person may grant a right or replace a kubeconfig.
 func resultOf(err error) reconciler.Result {
-	if Retryable(err) || errors.Is(err, cluster.ErrNoKind) {
+	othersCanMend := func(err error) bool {
+		return passing(err) || errors.Is(err, cluster.ErrNoKind) || errors.Is(err, cluster.ErrForbidden) ||
+			errors.Is(err, cluster.ErrUnauthorized)
+	}
+	if every(err, othersCanMend) {
 		return reconciler.Retry(err)
 	}
 	return reconciler.Terminal(err)
@@ -146,23 +158,29 @@ func resultOf(err error) reconciler.Result {
 
 // Retryable says whether the same pass may succeed later without anybody changing the module. Of several errors, all
 // must be retryable.
-func Retryable(err error) bool {
+func Retryable(err error) bool { return every(err, passing) }
+
+// every says whether something holds for each of the errors that were joined, at any depth.
+func every(err error, holds func(error) bool) bool {
+	if err == nil || errors.As(err, new(*source.Error)) {
+		return err == nil || holds(err) // it has a reason and a cause, which are not two errors
+	}
+	many := (interface{ Unwrap() []error })(nil)
+	if !errors.As(err, &many) {
+		return holds(err)
+	}
+	for _, one := range many.Unwrap() {
+		if !every(one, holds) {
+			return false
+		}
+	}
+	return true
+}
+
+// passing says whether one error may go by itself.
+func passing(err error) bool {
 	if fetch := (*source.Error)(nil); errors.As(err, &fetch) {
 		return errors.Is(fetch.Reason, source.ErrUnavailable)
-	}
-	switch e := err.(type) { //nolint:errorlint // the tree of joined errors is walked here
-	case nil:
-		return true
-	case interface{ Unwrap() []error }:
-		for _, one := range e.Unwrap() {
-			if !Retryable(one) {
-				return false
-			}
-		}
-		return true
-	}
-	if many := (interface{ Unwrap() []error })(nil); errors.As(err, &many) {
-		return Retryable(many.(error))
 	}
 	return cluster.IsTransient(err) || errors.Is(err, cluster.ErrConflict) ||
 		errors.Is(err, cluster.ErrTimeout) || errors.Is(err, cluster.ErrExpired) || errors.Is(err, context.DeadlineExceeded) ||

@@ -27,7 +27,8 @@ type Options struct {
 	Renderer render.Renderer
 	// Applier applies bundles. Needed.
 	Applier *apply.Applier
-	// Key of input digests. A control plane has one of its own, so that nobody can guess values from digests.
+	// Key of input digests. A control plane has one of its own, so that nobody can guess values from digests; without one,
+	// there are none.
 	Key []byte
 	// Stdin is read for a source with the path "-".
 	Stdin io.Reader
@@ -44,7 +45,8 @@ func New(o Options) *Reconciler { return &Reconciler{o: o} }
 // Rendered is a module as it would be sent to a class of runtimes.
 type Rendered struct {
 	Bundle *bundle.Bundle
-	// SourceDigest is the digest of the source, InputDigest of all that went into the bundle.
+	// SourceDigest is the digest of the source, InputDigest of all that went into the bundle. Without a key there is no
+	// input digest: weak values could be guessed from it.
 	SourceDigest, InputDigest string
 }
 
@@ -83,7 +85,10 @@ func (r *Reconciler) Render(ctx context.Context, c reconciler.Component, o Rende
 	if err != nil {
 		return nil, err
 	}
-	out := &Rendered{Bundle: b, SourceDigest: tree.Digest, InputDigest: render.InputDigest(r.o.Key, req)}
+	out := &Rendered{Bundle: b, SourceDigest: tree.Digest}
+	if len(r.o.Key) > 0 {
+		out.InputDigest = render.InputDigest(r.o.Key, req)
+	}
 	return out, out.addDefault(c)
 }
 
@@ -101,7 +106,9 @@ func (out *Rendered) addDefault(c reconciler.Component) error {
 		return err
 	}
 	out.Bundle = b
-	out.InputDigest = bundle.Digest(append([]byte(out.InputDigest), c.Template.Data.Raw...))
+	if out.InputDigest != "" {
+		out.InputDigest = bundle.Digest(append([]byte(out.InputDigest), c.Template.Data.Raw...))
+	}
 	return nil
 }
 
