@@ -40,8 +40,8 @@ func (s *Set) Apply(ctx context.Context, p *Plan) error {
 	return s.stages(ctx, p, todo)
 }
 
-// stages applies the steps stage by stage. What the cluster stage configures needs no definition, so it is applied while
-// the definitions before it come into service; nothing after it is.
+// stages applies the steps stage by stage. Built-in kinds need no definition, so they are applied while the definitions
+// come into service; custom resources, and what is after them, are applied when they are served, and nothing is done before.
 func (s *Set) stages(ctx context.Context, p *Plan, todo []*Step) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
@@ -52,7 +52,7 @@ func (s *Set) stages(ctx context.Context, p *Plan, todo []*Step) error {
 			n++
 		}
 		steps := todo[:n]
-		if steps[0].Object.Stage > bundle.StageCluster {
+		if steps[0].Object.Stage >= bundle.StageCustom {
 			if err := served.Wait(); err != nil {
 				return err
 			}
