@@ -16,8 +16,6 @@ import (
 // Results are what apply.json holds.
 type Results struct {
 	Rig measure.Rig `json:"rig"`
-	// Runs of each contestant in each case.
-	Runs int `json:"runs"`
 	// Ratios are those that the targets are for, of cert-manager's chart, by name.
 	Ratios  map[string]Ratio `json:"ratios"`
 	Figures []*Figure        `json:"figures"`

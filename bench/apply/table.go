@@ -17,7 +17,7 @@ func (r *Results) print(w io.Writer) error {
 	for _, name := range slices.Sorted(maps.Keys(r.Rig.Versions)) {
 		fmt.Fprintf(buffered, "%s %s  ", name, r.Rig.Versions[name])
 	}
-	fmt.Fprintf(buffered, "\nmedians of %d runs; load at the start %.1f\n", r.Runs, r.Rig.Load)
+	fmt.Fprintf(buffered, "\nload at the start %.1f\n", r.Rig.Load)
 	r.printFigures(buffered)
 	r.printRatios(buffered)
 	return buffered.Flush()
@@ -30,7 +30,7 @@ func (r *Results) printFigures(w io.Writer) {
 	for _, f := range r.ordered() {
 		if group := f.Case + " " + string(f.Phase); group != last {
 			last = group
-			fmt.Fprintf(t, "\n%s, %s (%d objects, %d kinds)\n", f.Case, f.Phase, f.Objects, f.Kinds)
+			fmt.Fprintf(t, "\n%s, %s (%d objects, %d kinds; medians of %d runs)\n", f.Case, f.Phase, f.Objects, f.Kinds, len(f.Runs))
 			fmt.Fprintln(t, "contestant\twall s\tcpu s\tpeak MiB\tshared once\trequests\twrites\tby verb\t")
 		}
 		m, noisy := f.Median, ""
