@@ -43,7 +43,7 @@ func compare(ctx context.Context, o options, progress io.Writer) (_ *Results, er
 	if c.folder, err = os.MkdirTemp("", "bench-apply-"); err != nil {
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
-	defer os.RemoveAll(c.folder)
+	defer func() { _ = os.RemoveAll(c.folder) }()
 	cases, err := c.cases(ctx)
 	if err != nil {
 		return nil, err
@@ -131,7 +131,7 @@ func (c *comparison) once(ctx context.Context, next workload.Case, e entrant, ro
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(s.folder)
+	defer func() { _ = os.RemoveAll(s.folder) }()
 	defer func() {
 		if err == nil {
 			err = c.arena.Clean(ctx, r)

@@ -25,7 +25,7 @@ func (r *Results) print(w io.Writer) error {
 
 func (r *Results) printFigures(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	defer t.Flush()
+	defer func() { _ = t.Flush() }() // into a buffer, whose own error is kept
 	last := ""
 	for _, f := range r.ordered() {
 		if group := f.Case + " " + string(f.Phase); group != last {
@@ -69,7 +69,7 @@ func byVerb(s Sample) string {
 
 func (r *Results) printRatios(w io.Writer) {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	defer t.Flush()
+	defer func() { _ = t.Flush() }() // into a buffer, whose own error is kept
 	fmt.Fprintln(t, "\nratio (cert-manager)\tis\tat most\t")
 	for _, name := range slices.Sorted(maps.Keys(r.Ratios)) {
 		ratio := r.Ratios[name]
