@@ -240,11 +240,15 @@ func TestDefinitionWhoseNamesAreTaken(t *testing.T) {
 	s.install(m)
 	// Another definition of the same group wants the same kind under another plural.
 	second := s.module("second", strings.NewReplacer("widgets.$NS", "wodgets.$NS", "plural: widgets", "plural: wodgets").Replace(widgets)+"---"+
-		strings.Replace(config, "name: config", "name: other", 1))
+		strings.Replace(config, "name: config", "name: other", 1)+`---
+apiVersion: admissionregistration.k8s.io/v1
+kind: ValidatingWebhookConfiguration
+metadata: {name: $NS-late}
+`)
 	err := s.refused(second)
 	wants(t, err.Error(), "CustomResourceDefinition.apiextensions.k8s.io wodgets."+s.namespace+".test", "names are not accepted")
-	if got := s.kubectl("get", "configmaps", "-o", "name"); strings.Contains(got, "other") {
-		t.Error("a later stage was applied")
+	if got := s.kubectl("get", "validatingwebhookconfigurations", "-o", "name"); strings.Contains(got, s.namespace) {
+		t.Error("a stage that needs definitions in service was applied")
 	}
 	s.uninstall(second)
 	s.uninstall(m)
