@@ -60,6 +60,9 @@ type Options struct {
 	IsolateAll bool
 	// CacheBytes bounds the cache of rendered bundles. Default: 64 MiB. Negative: no cache.
 	CacheBytes int64
+	// RenderMemory is how many bytes rendering in this process may add to it before it is given up; the process should
+	// end then. Default: no limit.
+	RenderMemory int64
 	// RenderTimeout is the longest that rendering one module may take. Default: 20 s.
 	RenderTimeout time.Duration
 	// Connection limits what is asked of each cluster.
@@ -110,7 +113,7 @@ func New(o Options) *Installer {
 }
 
 func newRenderer(o Options) render.Renderer {
-	var r render.Renderer = render.New(render.Options{Timeout: o.RenderTimeout})
+	var r render.Renderer = render.New(render.Options{Timeout: o.RenderTimeout, Memory: o.RenderMemory})
 	if o.Isolate != nil {
 		child := render.Isolated(render.IsolatedOptions{Command: o.Isolate.Command, Memory: o.Isolate.MemoryBytes, Timeout: o.RenderTimeout})
 		if o.IsolateAll {

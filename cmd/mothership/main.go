@@ -6,6 +6,7 @@ package main
 
 import (
 	"os"
+	"runtime/debug"
 
 	"github.com/kyma-project/mothership"
 	"github.com/kyma-project/mothership/internal/cli"
@@ -19,8 +20,15 @@ func main() {
 	if cli.IsRenderChild(os.Args) {
 		os.Exit(mothership.RenderChild())
 	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(collectAt)
+	}
 	os.Exit(run())
 }
+
+// collectAt is how many percent the heap may grow before it is collected. The program lives for a second and holds little:
+// less than Go's default of 100 costs some milliseconds and saves a sixth of the memory (measured with cert-manager's chart).
+const collectAt = 50
 
 func run() int {
 	ctx, stop := cli.Interruptible()

@@ -48,7 +48,7 @@ func (a *app) offline(cmd *cobra.Command, f *flags, needsSource bool) (*job, err
 	if err != nil {
 		return nil, err
 	}
-	o := mothership.Options{Isolate: isolation, IsolateAll: true}
+	o := mothership.Options{Isolate: isolation, IsolateAll: f.isolate, RenderMemory: isolation.MemoryBytes}
 	if f.filename == "-" {
 		o.Stdin = interruptible(cmd.Context(), a.p.Stdin)
 	}

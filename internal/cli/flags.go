@@ -27,7 +27,7 @@ type flags struct {
 	yield           []string
 	values          valueFlags
 
-	trust       bool
+	isolate     bool
 	memoryLimit string
 
 	wait    bool
@@ -58,7 +58,7 @@ func (f *flags) addTo(cmd *cobra.Command, output string) {
 	fs.BoolVar(&f.adopt, "adopt", false, "take over objects that exist and are not the module's")
 	fs.StringArrayVar(&f.yield, "yield", nil, "a field to set once and then leave to others: `[GROUP/]KIND:/POINTER`; repeatable")
 	fs.BoolVar(&f.perRuntime, "per-runtime", false, "let templates draw randomness, once per cluster")
-	fs.BoolVar(&f.trust, "trust", false, "render in this process, without limits of memory and time that hold for certain")
+	fs.BoolVar(&f.isolate, "isolate", false, "render local files too in a child process that can be stopped, as downloads always are")
 	fs.StringVar(&f.memoryLimit, "memory-limit", "512Mi", "memory that rendering may use: `SIZE`")
 	fs.BoolVar(&f.wait, "wait", false, "wait until every object is ready")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "the longest that all of it may take")
@@ -164,14 +164,11 @@ func (f *flags) yieldRules(cmd *cobra.Command) ([]v1beta2.YieldRule, error) {
 // leastMemory is what a rendering needs at least, in bytes: the program itself takes most of it.
 const leastMemory = 64 << 20
 
-// isolation is how rendering is kept apart; nil for not at all.
+// isolation is how rendering is kept apart.
 func (a *app) isolation(cmd *cobra.Command, f *flags) (*mothership.Isolation, error) {
 	limit, err := resource.ParseQuantity(f.memoryLimit)
 	if err != nil || limit.Value() < leastMemory {
 		return nil, usage(cmd, "--memory-limit %q: it is a size of 64Mi at least, such as 512Mi or 2Gi", f.memoryLimit)
-	}
-	if f.trust {
-		return nil, nil
 	}
 	program, err := a.p.Executable()
 	if err != nil {

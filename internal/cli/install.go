@@ -11,7 +11,8 @@ Creates, updates and repairs the module's objects and prunes those that it no lo
 be are not written. An object that exists and is not the module's is refused, unless --adopt is given. When something
 fails, what was applied stays, nothing is pruned, and the same command goes on from there.
 
-Helm hooks are reported and never run. Everything is rendered in a child process with limits, unless --trust is given.
+Helm hooks are reported and never run. Downloads are rendered in a child process with limits, local
+files only with --isolate.
 ` + aboutExit
 
 const exampleInstall = `

@@ -139,7 +139,7 @@ func limitMemory(limit int64) (stop func()) {
 	done := make(chan struct{})
 	var ended sync.WaitGroup
 	ended.Go(func() {
-		tick := time.NewTicker(10 * time.Millisecond)
+		tick := time.NewTicker(memoryInterval)
 		defer tick.Stop()
 		for {
 			select {
@@ -154,6 +154,9 @@ func limitMemory(limit int64) (stop func()) {
 	})
 	return func() { close(done); ended.Wait() }
 }
+
+// memoryInterval is how often it is looked how much memory the process holds.
+const memoryInterval = 10 * time.Millisecond
 
 // usedMemory is what Go's runtime holds, in bytes, without what it has given back.
 func usedMemory() int64 {

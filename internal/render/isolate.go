@@ -164,7 +164,7 @@ func (i *IsolatedRenderer) explain(r *Request, waitErr error, stderr string, pro
 	}
 	switch {
 	case code == exitMemory || outOfMemory.MatchString(stderr):
-		return &Error{Err: ErrMemory, Problem: fmt.Sprintf("rendering %s took more than %d MiB of memory: does a template grow without end?", r.what(), i.memory>>20)}
+		return tooMuchMemory(r, i.memory)
 	case strings.Contains(stderr, "stack exceeds") || strings.Contains(stderr, "stack overflow"):
 		return &Error{Err: ErrMemory, Problem: fmt.Sprintf("rendering %s ran out of stack: does a template call itself without end?", r.what())}
 	}

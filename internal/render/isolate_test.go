@@ -214,3 +214,17 @@ func TestChildRefusesGarbage(t *testing.T) {
 		}
 	}
 }
+
+func TestInProcessGivesUpWhatEatsMemory(t *testing.T) {
+	// Not parallel: the memory of the whole process is watched. The template holds 300 MiB in the end, and then ends.
+	eater := tree("-- Chart.yaml --\napiVersion: v2\nname: eater\nversion: 1.0.0\n-- templates/eater.yaml --\n" + `{{ $s := dict "v" "0123456789" }}{{ range until 20 }}{{ $_ := set $s "v" (print $s.v $s.v) }}{{ end }}{{ range until 30 }}{{ $_ := set $s (print .) (print $s.v .) }}{{ end }}
+`)
+	r := New(Options{Memory: 64 << 20, Timeout: time.Minute})
+	_, err := r.Render(t.Context(), Request{Tree: eater, Kind: Chart, Module: "eater", Namespace: "n"})
+	if !errors.Is(err, ErrMemory) {
+		t.Fatalf("error = %v, want ErrMemory", err)
+	}
+	if want := "took more than 64 MiB of memory"; !strings.Contains(err.Error(), want) {
+		t.Errorf("error = %v, want %q in it", err, want)
+	}
+}

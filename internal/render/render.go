@@ -75,6 +75,9 @@ func (f Func) Render(ctx context.Context, r Request) (*bundle.Bundle, error) { r
 type Options struct {
 	// Timeout of one rendering, default 20 s.
 	Timeout time.Duration
+	// Memory that the process may hold, in bytes, beyond what it held before, until a rendering is given up with
+	// ErrMemory. The template goes on eating until the process ends: the caller should end it. Default: no limit.
+	Memory int64
 	// Limits of what it may render to.
 	Limits Limits
 }
@@ -84,6 +87,7 @@ const defaultTimeout = 20 * time.Second
 // InProcess renders in this process.
 type InProcess struct {
 	timeout time.Duration
+	memory  int64
 	limits  Limits
 }
 
@@ -93,7 +97,7 @@ var _ Renderer = (*InProcess)(nil)
 // up at the deadline but runs on, and one that eats memory takes the process with it. Helm's warnings about values of
 // the wrong shape go to the bundle; a few others of Helm's go to the standard logger.
 func New(o Options) *InProcess {
-	return &InProcess{timeout: cmp.Or(o.Timeout, defaultTimeout), limits: o.Limits.withDefaults()}
+	return &InProcess{timeout: cmp.Or(o.Timeout, defaultTimeout), memory: o.Memory, limits: o.Limits.withDefaults()}
 }
 
 // Render implements Renderer.
@@ -107,6 +111,8 @@ func (p *InProcess) Render(ctx context.Context, r Request) (*bundle.Bundle, erro
 		bundle *bundle.Bundle
 		err    error
 	}
+	ctx, cancelMemory := watchMemory(ctx, p.memory)
+	defer cancelMemory()
 	done := make(chan result, 1)
 	go func() { // given up, not stopped, at the deadline: see New
 		b, err := render(ctx, &r, p.limits)
@@ -116,8 +122,40 @@ func (p *InProcess) Render(ctx context.Context, r Request) (*bundle.Bundle, erro
 	case res := <-done:
 		return res.bundle, inModule(res.err, r.Module)
 	case <-ctx.Done():
+		if errors.Is(context.Cause(ctx), ErrMemory) {
+			return nil, tooMuchMemory(&r, p.memory)
+		}
 		return nil, interrupted(ctx, &r, p.timeout)
 	}
+}
+
+// watchMemory ends a context with ErrMemory as its cause once the process holds limit bytes more than it does now. Without a
+// limit it watches nothing.
+func watchMemory(ctx context.Context, limit int64) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithCancelCause(ctx)
+	if limit > 0 {
+		most := usedMemory() + limit
+		go func() { // ends with the context
+			tick := time.NewTicker(memoryInterval)
+			defer tick.Stop()
+			for ctx.Err() == nil {
+				select {
+				case <-ctx.Done():
+				case <-tick.C:
+					if usedMemory() > most {
+						cancel(ErrMemory)
+					}
+				}
+			}
+		}()
+	}
+	return ctx, func() { cancel(nil) }
+}
+
+// tooMuchMemory is the error of a rendering that took more than its limit.
+func tooMuchMemory(r *Request, limit int64) error {
+	return &Error{Module: r.Module, Err: ErrMemory, Problem: fmt.Sprintf(
+		"rendering %s took more than %d MiB of memory: does a template grow without end?", r.what(), limit>>20)}
 }
 
 // interrupted is the error of a rendering that ctx ended.
