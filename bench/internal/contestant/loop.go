@@ -20,6 +20,8 @@ import (
 const (
 	loopParallel = 8
 	firstLook    = 10 * time.Millisecond
+	quickLook    = 40 * time.Millisecond
+	quickLooks   = 50
 	lastLook     = 500 * time.Millisecond
 	maxLooks     = 240
 	loopTimeout  = 30 * time.Second
@@ -37,7 +39,7 @@ type loop struct {
 }
 
 // applyInLoop sends the objects by server-side apply, stage by stage, and waits for what is defined as the library does:
-// while the stage of cluster-wide objects is applied, and before those after it.
+// while cluster-wide objects and built-in kinds are applied, and before those after them.
 func applyInLoop(ctx context.Context, cfg *rest.Config, objects []workload.Object) error {
 	client, err := rest.HTTPClientFor(cfg)
 	if err != nil {
@@ -71,7 +73,7 @@ func applyInLoop(ctx context.Context, cfg *rest.Config, objects []workload.Objec
 }
 
 // early are the stages that are applied before what is defined is served.
-var early = map[string]bool{"namespace": true, "definitions": true, "cluster": true}
+var early = map[string]bool{"namespace": true, "definitions": true, "cluster": true, "built-in": true}
 
 func (l *loop) stage(ctx context.Context, objects []workload.Object) error {
 	g, ctx := errgroup.WithContext(ctx)
@@ -103,7 +105,7 @@ func (l *loop) apply(ctx context.Context, o workload.Object) error {
 
 func (l *loop) untilServed(ctx context.Context, path string) error {
 	delay := firstLook
-	for range maxLooks {
+	for looks := range maxLooks {
 		code, err := l.do(ctx, http.MethodGet, path+"?limit=1", nil)
 		if err != nil || code == http.StatusOK {
 			return err
@@ -118,7 +120,11 @@ func (l *loop) untilServed(ctx context.Context, path string) error {
 			return context.Cause(ctx)
 		case <-t.C:
 		}
-		delay = min(delay+delay/2, lastLook)
+		most := lastLook
+		if looks < quickLooks {
+			most = quickLook
+		}
+		delay = min(delay+delay/2, most)
 	}
 	return fmt.Errorf("waiting for %s: %w", path, errNotServed)
 }
