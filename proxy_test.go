@@ -30,13 +30,13 @@ type proxy struct {
 	struck int   // how often it answered; guarded by mu
 }
 
-func newProxy(t *testing.T, real *rest.Config) *proxy {
+func newProxy(t *testing.T, behind *rest.Config) *proxy {
 	t.Helper()
-	target, err := url.Parse(real.Host)
+	target, err := url.Parse(behind.Host)
 	if err != nil {
 		t.Fatal(err)
 	}
-	transport, err := rest.TransportFor(real)
+	transport, err := rest.TransportFor(behind)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -228,14 +228,18 @@ func (s *Set) send(ctx context.Context, step *Step, body []byte, answer *metav1.
 // Bounds on waiting for one object within a stage.
 const (
 	firstLook = 10 * time.Millisecond
-	lastLook  = 500 * time.Millisecond
-	maxLooks  = 240 // two minutes at lastLook
+	// quickLooks are made at quickLook at most: most definitions come into service within half a second, and a look costs a
+	// millisecond of the server.
+	quickLook  = 40 * time.Millisecond
+	quickLooks = 50
+	lastLook   = 500 * time.Millisecond
+	maxLooks   = 240 // two minutes at lastLook
 )
 
 // poll looks until done, at growing intervals, at most maxLooks times. It returns false when that was not enough.
 func (s *Set) poll(ctx context.Context, look func() (bool, error)) (bool, error) {
 	delay := firstLook
-	for range maxLooks {
+	for looks := range maxLooks {
 		done, err := look()
 		if done || err != nil {
 			return done, err
@@ -245,7 +249,11 @@ func (s *Set) poll(ctx context.Context, look func() (bool, error)) (bool, error)
 			return false, nil
 		case <-s.a.o.After(delay):
 		}
-		delay = min(delay+delay/2, lastLook)
+		most := lastLook
+		if looks < quickLooks {
+			most = quickLook
+		}
+		delay = min(delay+delay/2, most)
 	}
 	return false, nil
 }
@@ -272,7 +280,7 @@ func (s *Set) waitServed(ctx context.Context, p *Plan, steps []*Step) error {
 
 // looksBeforeAsking is how often a definition is looked for before its conditions are read: one whose names are taken by
 // another will never be served.
-const looksBeforeAsking = 14
+const looksBeforeAsking = quickLooks + 5
 
 func (s *Set) waitServedOne(ctx context.Context, d bundle.Definition) error {
 	looks := 0
@@ -290,6 +298,9 @@ func (s *Set) waitServedOne(ctx context.Context, d bundle.Definition) error {
 	return err
 }
 
+// looksBetweenPokes is some seconds' worth of looks.
+const looksBetweenPokes = 6
+
 // waitGone waits until an object that is being deleted is gone.
 func (s *Set) waitGone(ctx context.Context, r cluster.Resource, ref bundle.Ref) error {
 	var live metav1.PartialObjectMetadata
@@ -299,7 +310,7 @@ func (s *Set) waitGone(ctx context.Context, r cluster.Resource, ref bundle.Ref) 
 		if errors.Is(err, cluster.ErrNotFound) {
 			return true, nil
 		}
-		if looks++; err == nil && looks%looksBeforeAsking == 0 && ref.GroupKind() == crds.GVK().GroupKind() {
+		if looks++; err == nil && looks >= looksBeforeAsking && (looks-looksBeforeAsking)%looksBetweenPokes == 0 && ref.GroupKind() == crds.GVK().GroupKind() {
 			err = s.poke(ctx, ref.Name, live.UID, s.a.o.Now())
 		}
 		return live.DeletionTimestamp == nil && err == nil, err

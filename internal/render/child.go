@@ -42,7 +42,6 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 		fmt.Fprintln(os.Stderr, "render child:", err)
 		return exitProtocol
 	}
-	data = nil
 	stop := limitMemory(w.Memory)
 	defer stop()
 	if err := answer(stdin, stdout, &w); err != nil {

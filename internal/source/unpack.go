@@ -26,7 +26,7 @@ func unpackTree(ctx context.Context, ref Ref, data []byte, limits Limits) (*Tree
 	if err := verify(ref, t.Digest); err != nil {
 		return nil, err
 	}
-	err := error(nil)
+	var err error
 	switch {
 	case isGzip(data), isTar(data):
 		if t.Files, err = unpack(ctx, data, limits); err != nil {
