@@ -27,7 +27,7 @@ func TestInterruptedInstall(t *testing.T) {
 	for _, at := range []struct{ name, method, path string }{
 		{"Inventory", http.MethodPatch, "/configmaps/" + s.namespace + ".web"},
 		{"Definition", http.MethodPatch, "/customresourcedefinitions/"},
-		{"Waiting", http.MethodGet, "/apis/" + s.namespace + ".test/v1/widgets"},
+		{"Waiting", http.MethodGet, "/apis/" + s.namespace + ".test/v1"},
 		{"BuiltIn", http.MethodPatch, "/deployments/web"},
 		{"Custom", http.MethodPatch, "/widgets/one"},
 	} {

@@ -207,6 +207,11 @@ func (s *Set) applyParent(ctx context.Context, body []byte, answer *parentObject
 		return s.t.Client.Apply(ctx, configMaps, v1beta2.SystemNamespace, s.name(), body,
 			cluster.ApplyOptions{Manager: v1beta2.FieldManager, Force: true}, answer)
 	}
+	if !s.parent.found { // the server holds a write into a missing namespace for some 50 ms before it refuses it
+		if err := s.createNamespace(ctx, v1beta2.SystemNamespace); err != nil {
+			return err
+		}
+	}
 	err := write()
 	if !errors.Is(err, cluster.ErrNotFound) {
 		return err

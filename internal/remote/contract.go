@@ -3,6 +3,9 @@ package remote
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -39,18 +42,23 @@ func (c *Client) ResourceFor(ctx context.Context, gk schema.GroupKind) (Resource
 	return Resource{}, doc.noKind(gk.WithVersion(meta.AnyVersion))
 }
 
-// Serves asks the server for at most one object of a resource, to know whether it answers for it: a definition that was
-// just accepted is not served yet. Counted as VerbWait: how often it is asked depends on how long the server takes.
+// Serves asks the server whether it answers for a resource: a definition that was just accepted is not served yet. It reads
+// the discovery of the group and version; listing an object would make the server build the kind's storage, which takes
+// it up to a tenth of a second. Counted as VerbWait: how often it is asked depends on how long the server takes.
 func (c *Client) Serves(ctx context.Context, r Resource) (bool, error) {
-	q, err := listRequest(r, listDefaults(ListOptions{Limit: 1}), acceptMetaList)
-	if err != nil {
+	if !validSegments(r.Group, r.Version) {
+		return false, fmt.Errorf("waiting for %q: it is not a group and version", r.GroupVersion())
+	}
+	q := &request{
+		verb: VerbWait, target: groupKind(r), method: http.MethodGet, path: "/apis/" + r.Group + "/" + r.Version,
+		accept: acceptJSON, idempotent: true,
+	}
+	var list metav1.APIResourceList
+	if err := c.call(ctx, q, decodeInto(&list)); err != nil {
+		if errors.Is(err, ErrNotFound) {
+			return false, nil
+		}
 		return false, err
 	}
-	q.verb = VerbWait
-	var list metav1.PartialObjectMetadataList
-	err = c.call(ctx, q, decodeInto(&list))
-	if errors.Is(err, ErrNotFound) {
-		return false, nil
-	}
-	return err == nil, err
+	return slices.ContainsFunc(list.APIResources, func(a metav1.APIResource) bool { return a.Name == r.Resource }), nil
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"strings"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -96,21 +97,23 @@ func (l *loop) waitServed(ctx context.Context, objects []workload.Object) error 
 }
 
 func (l *loop) apply(ctx context.Context, o workload.Object) error {
-	code, err := l.do(ctx, http.MethodPatch, o.Path+"?fieldManager=bench&force=true", o.Body)
+	code, _, err := l.do(ctx, http.MethodPatch, o.Path+"?fieldManager=bench&force=true", o.Body)
 	if err == nil && code != http.StatusOK && code != http.StatusCreated {
 		err = fmt.Errorf("applying %s: %w %d", o.Path, errStatus, code)
 	}
 	return err
 }
 
-func (l *loop) untilServed(ctx context.Context, path string) error {
+// untilServed reads the discovery of a resource's group and version until the resource is in it.
+func (l *loop) untilServed(ctx context.Context, resource string) error {
+	path, name := resource[:strings.LastIndexByte(resource, '/')], resource[strings.LastIndexByte(resource, '/')+1:]
 	delay := firstLook
 	for looks := range maxLooks {
-		code, err := l.do(ctx, http.MethodGet, path+"?limit=1", nil)
-		if err != nil || code == http.StatusOK {
+		code, answer, err := l.do(ctx, http.MethodGet, path, nil)
+		if err != nil || (code == http.StatusOK && bytes.Contains(answer, []byte(`"name":"`+name+`"`))) {
 			return err
 		}
-		if code != http.StatusNotFound {
+		if code != http.StatusNotFound && code != http.StatusOK {
 			return fmt.Errorf("looking for %s: %w %d", path, errStatus, code)
 		}
 		t := time.NewTimer(delay)
@@ -129,23 +132,22 @@ func (l *loop) untilServed(ctx context.Context, path string) error {
 	return fmt.Errorf("waiting for %s: %w", path, errNotServed)
 }
 
-// do makes a request, with the answers in the form that the library asks for, and returns the status.
-func (l *loop) do(ctx context.Context, method, path string, body []byte) (int, error) {
+// do makes a request, with the answers in the form that the library asks for, and returns the status and the answer.
+func (l *loop) do(ctx context.Context, method, path string, body []byte) (int, []byte, error) {
 	req, err := http.NewRequestWithContext(ctx, method, l.host+path, bytes.NewReader(body))
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	kind := "PartialObjectMetadata"
-	if method == http.MethodGet {
-		kind = "PartialObjectMetadataList"
+	req.Header.Set("Accept", "application/json")
+	if method != http.MethodGet {
+		req.Header.Set("Accept", "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1")
 	}
-	req.Header.Set("Accept", "application/json;as="+kind+";g=meta.k8s.io;v=v1")
 	req.Header.Set("Accept-Encoding", "identity")
 	req.Header.Set("Content-Type", "application/apply-patch+yaml")
 	resp, err := l.client.Do(req)
 	if err != nil {
-		return 0, err
+		return 0, nil, err
 	}
-	_, err = io.Copy(io.Discard, resp.Body)
-	return resp.StatusCode, errors.Join(err, resp.Body.Close())
+	answer, err := io.ReadAll(resp.Body)
+	return resp.StatusCode, answer, errors.Join(err, resp.Body.Close())
 }
