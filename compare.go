@@ -34,16 +34,11 @@ func (i *Installer) Verify(ctx context.Context, cfg *rest.Config, m Module, o Co
 func (i *Installer) compare(ctx context.Context, cfg *rest.Config, m Module, o CompareOptions,
 	changes func(context.Context, *module.Session) ([]Change, error),
 ) (*Comparison, error) {
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	ctx, cancel := withTimeout(ctx, o.Timeout)
-	defer cancel()
-	rt, closeIt, err := i.connect(cfg)
+	ctx, rt, end, err := i.begin(ctx, cfg, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	defer closeIt()
+	defer end()
 	started := time.Now()
 	s, err := i.shared.OpenReadOnly(ctx, rt, m.component())
 	if err != nil {

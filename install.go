@@ -44,16 +44,11 @@ const (
 // Errors: *ObjectError (several joined) from the cluster; *FailedError for objects that cannot become ready; *TimeoutError
 // when the time is over. The Result says how far it came, also with an error; it is nil only if nothing was tried.
 func (i *Installer) Install(ctx context.Context, cfg *rest.Config, m Module, o InstallOptions) (*Result, error) {
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	ctx, cancel := withTimeout(ctx, o.Timeout)
-	defer cancel()
-	rt, closeIt, err := i.connect(cfg)
+	ctx, rt, end, err := i.begin(ctx, cfg, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	defer closeIt()
+	defer end()
 	run := &installation{rt: rt, m: m, o: o, started: time.Now(), events: map[Ref]Event{}}
 	run.r = i.reconcilerWith(i.applier.WithProgress(run.event))
 	err = run.untilDone(ctx)

@@ -136,16 +136,21 @@ func (i *Installer) reconcilerWith(a *apply.Applier) *module.Reconciler {
 	return module.New(module.Options{Sources: i.sources, Renderer: i.renderer, Applier: a, Stdin: i.o.Stdin})
 }
 
-// connect makes the one connection of a call. The caller closes it.
-func (i *Installer) connect(cfg *rest.Config) (*module.Runtime, func(), error) {
-	c, err := remote.New(cfg, remote.Options{
-		QPS: i.o.Connection.QPS, Burst: i.o.Connection.Burst,
-		Timeout: i.o.Connection.CallTimeout, Retries: i.o.Connection.Retries,
-	})
+// begin starts a call: its time (defaultTimeout if none is given) and its one connection, both of which end ends.
+func (i *Installer) begin(ctx context.Context, cfg *rest.Config, timeout time.Duration) (_ context.Context, rt *module.Runtime, end func(), err error) {
+	c, err := newClient(cfg, i.o.Connection)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return module.NewRuntime(cfg.Host, c), c.Close, nil
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	ctx, cancel := withTimeout(ctx, timeout)
+	return ctx, module.NewRuntime(cfg.Host, c), func() { c.Close(); cancel() }, nil
+}
+
+func newClient(cfg *rest.Config, o Connection) (*remote.Client, error) {
+	return remote.New(cfg, remote.Options{QPS: o.QPS, Burst: o.Burst, Timeout: o.CallTimeout, Retries: o.Retries})
 }
 
 // NewReconciler is the built-in module reconciler, for wrapping with reconciler.With. It drives the components of
@@ -154,7 +159,7 @@ func NewReconciler(o Options) reconciler.Reconciler { return New(o).shared }
 
 // NewRuntime is the cluster that a rest.Config reaches, for calling a reconciler without a control plane. Close it when done.
 func NewRuntime(name string, cfg *rest.Config, o Connection) (rt reconciler.Runtime, closeIt func(), err error) {
-	c, err := remote.New(cfg, remote.Options{QPS: o.QPS, Burst: o.Burst, Timeout: o.CallTimeout, Retries: o.Retries})
+	c, err := newClient(cfg, o)
 	if err != nil {
 		return nil, nil, err
 	}

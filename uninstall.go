@@ -25,16 +25,11 @@ type UninstallOptions struct {
 // instance of them is left that somebody else made (else *BlockedError names them). Objects that are protected stay, and
 // so does the namespace. Only name and namespace of the module are needed. A module that is not installed is no error.
 func (i *Installer) Uninstall(ctx context.Context, cfg *rest.Config, m Module, o UninstallOptions) (*Result, error) {
-	if o.Timeout <= 0 {
-		o.Timeout = defaultTimeout
-	}
-	ctx, cancel := withTimeout(ctx, o.Timeout)
-	defer cancel()
-	rt, closeIt, err := i.connect(cfg)
+	ctx, rt, end, err := i.begin(ctx, cfg, o.Timeout)
 	if err != nil {
 		return nil, err
 	}
-	defer closeIt()
+	defer end()
 	run := &installation{rt: rt, m: m, o: InstallOptions{Progress: o.Progress}, started: time.Now(), events: map[Ref]Event{}}
 	run.r = i.reconcilerWith(i.applier.WithProgress(run.event))
 	removal, err := run.untilGone(ctx, o.Waiting)
