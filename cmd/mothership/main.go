@@ -27,8 +27,9 @@ func main() {
 }
 
 // collectAt is how many percent the heap may grow before it is collected. The program lives for a second and holds little:
-// less than Go's default of 100 costs some milliseconds and saves a sixth of the memory (measured with cert-manager's chart).
-const collectAt = 50
+// with cert-manager's chart, collecting as seldom as this takes a tenth off the time of an installation (measured against
+// Go's default of 100), and its memory stays well below Helm's.
+const collectAt = 400
 
 func run() int {
 	ctx, stop := cli.Interruptible()

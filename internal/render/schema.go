@@ -77,12 +77,7 @@ func validateValues(ch *chart.Chart, values map[string]any, prefix string) (foun
 	if err != nil {
 		return nil, problem(err)
 	}
-	compiler := jsonschema.NewCompiler()
-	compiler.UseLoader(localLoader{})
-	if err := compiler.AddResource(schemaURL, doc); err != nil {
-		return nil, problem(err)
-	}
-	schema, err := compiler.Compile(schemaURL)
+	schema, err := compileSchema(doc)
 	if err != nil {
 		return nil, problem(err)
 	}
@@ -92,6 +87,25 @@ func validateValues(ch *chart.Chart, values map[string]any, prefix string) (foun
 		return leaves(invalid, prefix), nil
 	}
 	return nil, err
+}
+
+// compileSchema compiles a schema, by way of an equal one that the compiler is quick with, where there is one.
+func compileSchema(doc any) (*jsonschema.Schema, error) {
+	if quick, ok := namedDefinitions(doc); ok {
+		if schema, err := compileDocument(quick); err == nil {
+			return schema, nil
+		}
+	}
+	return compileDocument(doc)
+}
+
+func compileDocument(doc any) (*jsonschema.Schema, error) {
+	compiler := jsonschema.NewCompiler()
+	compiler.UseLoader(localLoader{})
+	if err := compiler.AddResource(schemaURL, doc); err != nil {
+		return nil, err
+	}
+	return compiler.Compile(schemaURL)
 }
 
 // localLoader loads nothing. As with Helm, a "urn:" reference accepts everything.
