@@ -61,8 +61,8 @@ bench-apply: kube build ## Compare installing with Helm, kubectl, fluxcd/pkg/ssa
 
 .PHONY: generate
 generate: ## Regenerate what is generated, and the golden lists
-	go generate ./...
 	cd api && go generate ./...
+	go generate ./...
 	go test ./internal/archtest -update
 
 .PHONY: fmt

@@ -1,8 +1,13 @@
 package v1beta2
 
-import "k8s.io/apimachinery/pkg/runtime"
+import (
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+)
 
 // State says in one word how a component is.
+//
+// +kubebuilder:validation:Enum=Ready;Processing;Warning;Error;Deleting;Waiting;Unmanaged
 type State string
 
 // The states of a component.
@@ -23,81 +28,242 @@ const (
 	StateUnmanaged State = "Unmanaged"
 )
 
+// ModuleTemplate is one version of a module in the catalogue, named <moduleName>-<version>.
+//
+// +kubebuilder:object:root=true
+// +kubebuilder:resource:path=moduletemplates,singular=moduletemplate,shortName=mt,categories=mothership
+// +kubebuilder:printcolumn:name="Module",type=string,JSONPath=`.spec.moduleName`
+// +kubebuilder:printcolumn:name="Version",type=string,JSONPath=`.spec.version`
+// +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.namespace`,priority=1
+// +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.spec.needs`,priority=1
+// +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.moduleName + '-' + self.spec.version",message="metadata.name must be <moduleName>-<version>",messageExpression="'metadata.name must be <moduleName>-<version>: ' + self.spec.moduleName + '-' + self.spec.version"
+type ModuleTemplate struct {
+	metav1.TypeMeta   `json:",inline"`
+	metav1.ObjectMeta `json:"metadata,omitempty"`
+
+	// spec describes the version.
+	//
+	// +required
+	Spec ModuleTemplateSpec `json:"spec"`
+}
+
+// ModuleTemplateList is a list of ModuleTemplate.
+//
+// +kubebuilder:object:root=true
+type ModuleTemplateList struct {
+	metav1.TypeMeta `json:",inline"`
+	metav1.ListMeta `json:"metadata,omitempty"`
+
+	Items []ModuleTemplate `json:"items"`
+}
+
+// DefaultModuleNamespace is the namespace in the runtime of modules whose template names none.
+const DefaultModuleNamespace = "kyma-system"
+
 // ModuleTemplateSpec describes one version of a module: where it comes from and how it is treated in a runtime.
 type ModuleTemplateSpec struct {
-	// ModuleName is the module's name in the catalogue.
+	// moduleName is the module's name in the catalogue. It cannot change.
+	//
+	// +required
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="moduleName cannot change: make another ModuleTemplate"
 	ModuleName string `json:"moduleName,omitempty"`
-	// Version is the module's semantic version.
+	// version is the module's semantic version. It is part of the template's name, so it is in lower case and without build
+	// metadata (+...). It cannot change.
+	//
+	// +required
+	// +kubebuilder:validation:Pattern=`^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9a-z]([-.0-9a-z]*[0-9a-z])?)?$`
+	// +kubebuilder:validation:MaxLength=64
+	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="version cannot change: make another ModuleTemplate"
 	Version string `json:"version,omitempty"`
-	// Source is where the module comes from: exactly one of its fields is set.
+	// namespace in the runtime that the module is installed into. It is part of the module's identity in the runtime, so all
+	// versions must agree on it.
+	//
+	// +optional
+	// +kubebuilder:default=kyma-system
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Namespace string `json:"namespace,omitempty"`
+	// reconciler names the component reconciler that drives the module. Default: the built-in one.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:MaxLength=63
+	Reconciler string `json:"reconciler,omitempty"`
+	// source is where the module comes from: exactly one of its fields is set.
+	//
+	// +required
 	Source Source `json:"source"`
-	// Values are passed to the Helm chart; a user's values are merged over them.
+	// values are passed to the Helm chart; a user's values are merged over them.
+	//
+	// +optional
+	// +kubebuilder:validation:Type=object
+	// +kubebuilder:pruning:PreserveUnknownFields
 	Values *runtime.RawExtension `json:"values,omitempty"`
-	// Data is the module's default custom resource: created once, after the module, removed first.
+	// data is the module's default custom resource: created once, after the module, and removed before it.
+	//
+	// +optional
+	// +kubebuilder:validation:EmbeddedResource
+	// +kubebuilder:pruning:PreserveUnknownFields
+	// +kubebuilder:validation:XValidation:rule="has(self.metadata.name) && self.metadata.name != ''",message="data needs metadata.name: the default custom resource is found by it"
 	Data *runtime.RawExtension `json:"data,omitempty"`
-	// Manager names the custom resource whose state says whether the module is ready.
+	// manager names the custom resource whose state says whether the module is ready.
+	//
+	// +optional
 	Manager *Manager `json:"manager,omitempty"`
-	// Health are readiness rules for kinds without a standard status.
+	// health are readiness rules for kinds without a standard status.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=32
 	Health []HealthRule `json:"health,omitempty"`
-	// Needs are the keys of facts without which the module cannot be installed.
+	// needs are the keys of facts without which the module cannot be installed, such as module.istio: that module is ready.
+	//
+	// +optional
+	// +listType=set
+	// +kubebuilder:validation:MaxItems=32
+	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:items:MaxLength=128
 	Needs []string `json:"needs,omitempty"`
-	// Yield are fields that the module sets but never fights for.
+	// yield are fields that the module sets at creation but never fights for.
+	//
+	// +optional
+	// +listType=atomic
+	// +kubebuilder:validation:MaxItems=64
 	Yield []YieldRule `json:"yield,omitempty"`
-	// Adopt lets the module take over objects that exist already and belong to no other control plane.
+	// adopt lets the module take over objects that exist already and belong to no other control plane.
+	//
+	// +optional
 	Adopt bool `json:"adopt,omitempty"`
-	// PerRuntime allows template functions that draw randomness; their results are keyed by the cluster, and Secrets
-	// and ConfigMaps that use them are created once and kept.
+	// perRuntime allows template functions that draw randomness; their results are keyed by the cluster, and Secrets and
+	// ConfigMaps that use them are created once and kept.
+	//
+	// +optional
 	PerRuntime bool `json:"perRuntime,omitempty"`
 }
 
 // Source says where a module comes from: exactly one field is set.
+//
+// +kubebuilder:validation:XValidation:rule="[has(self.chart), has(self.kustomize), has(self.manifests)].filter(set, set).size() == 1",message="set exactly one of chart, kustomize and manifests"
 type Source struct {
-	// Chart is a Helm chart.
+	// chart is a Helm chart.
+	//
+	// +optional
 	Chart *SourceRef `json:"chart,omitempty"`
-	// Kustomize is a kustomization.
+	// kustomize is a kustomization.
+	//
+	// +optional
 	Kustomize *SourceRef `json:"kustomize,omitempty"`
-	// Manifests are plain YAML files.
+	// manifests are plain YAML files.
+	//
+	// +optional
 	Manifests *SourceRef `json:"manifests,omitempty"`
 }
 
 // SourceRef is the place of a source.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.path) || has(self.url)",message="set path or url"
 type SourceRef struct {
-	// Path is a file or directory on the local disk or, where URL is set, a folder inside the archive.
+	// path is a file or directory on the local disk (in a control plane: on the controller's) or, where url is set, a folder
+	// inside the archive.
+	//
+	// +optional
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=1024
+	// +kubebuilder:validation:XValidation:rule="self != '-'",message="a template cannot be read from standard input"
 	Path string `json:"path,omitempty"`
-	// URL of a tar.gz archive or of a YAML file, http or https.
+	// url of a tar.gz archive or of a YAML file, http or https. Nothing confidential: whoever reads the template reads it.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^https?://`
+	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// Digest ("sha256:<hex>") that the source's content must have. Of an archive: of its bytes; of a directory: of
-	// its tree (as `mothership render -o json` prints it).
+	// digest ("sha256:" and 64 hex digits) that the source's content must have. Of an archive: of its bytes; of a directory:
+	// of its tree, as "mothership render -o json" prints it.
+	//
+	// +optional
+	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +kubebuilder:validation:MaxLength=71
 	Digest string `json:"digest,omitempty"`
 }
 
 // Manager names a custom resource by kind and, where the module has several of the kind, by name.
 type Manager struct {
-	Group     string `json:"group"`
-	Version   string `json:"version"`
-	Kind      string `json:"kind"`
+	// group of the custom resource.
+	//
+	// +kubebuilder:validation:MaxLength=253
+	Group string `json:"group"`
+	// version of its API that is read.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Version string `json:"version"`
+	// kind of the custom resource.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// namespace of the custom resource. Default: the module's.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
-	Name      string `json:"name,omitempty"`
+	// name of the custom resource. Default: the first that is found.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
 }
 
-// HealthRule decides readiness of the objects of one kind by CEL. Each expression sees the object as `self`.
+// HealthRule decides readiness of the objects of one kind by CEL. Each expression sees the object as "self".
 type HealthRule struct {
-	// Group and Kind of the objects.
+	// group of the objects. Default: the core group.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
-	Kind  string `json:"kind"`
-	// Ready is a CEL expression that is true when the object is ready.
+	// kind of the objects.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind"`
+	// ready is a CEL expression that is true when the object is ready.
+	//
+	// +kubebuilder:validation:MinLength=1
+	// +kubebuilder:validation:MaxLength=4096
 	Ready string `json:"ready"`
-	// Failed is a CEL expression that is true when the object can no longer become ready by itself.
+	// failed is a CEL expression that is true when the object can no longer become ready by itself.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=4096
 	Failed string `json:"failed,omitempty"`
 }
 
 // YieldRule names fields that are set at creation and left to others afterwards.
 type YieldRule struct {
-	// Group and Kind of the objects; an empty kind means every kind.
+	// group of the objects. Default: the core group.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Group string `json:"group,omitempty"`
-	Kind  string `json:"kind,omitempty"`
-	// Name of the object; empty means every object of the kind.
+	// kind of the objects. Default: every kind.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=63
+	Kind string `json:"kind,omitempty"`
+	// name of the object. Default: every object of the kind.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name,omitempty"`
-	// Paths are JSON pointers (RFC 6901); "*" stands for any key or list item.
+	// paths are JSON pointers (RFC 6901) to the fields; "*" stands for any key or list item.
+	//
+	// +listType=atomic
+	// +kubebuilder:validation:MinItems=1
+	// +kubebuilder:validation:MaxItems=64
+	// +kubebuilder:validation:items:Pattern=`^/`
+	// +kubebuilder:validation:items:MaxLength=1024
 	Paths []string `json:"paths"`
 }

@@ -13,6 +13,7 @@ import (
 // A package that is not listed may be below a listed folder that ends in "/...".
 var imports = map[string][]string{
 	// Words: they know nothing of how modules are made or applied.
+	"api/crd":          {},
 	"api/v1beta2":      {},
 	"internal/kind":    {},
 	"internal/cluster": {"internal/kind"},
@@ -44,8 +45,11 @@ var imports = map[string][]string{
 	"internal/cli":   {".", "api/v1beta2", "internal/remote", "internal/render"},
 	"cmd/mothership": {".", "internal/cli"},
 
+	"internal/apitest":  {},
 	"internal/archtest": {},
+	"hack/reference":    {"api/crd"},
 	"hack/testsum":      {},
+	"hack/unwrap":       {},
 	"hack/demo/...":     {".", "api/v1beta2", "internal/infra/local", "internal/infra/local/node", "reconciler"},
 }
 
@@ -88,13 +92,16 @@ func allowedImports(name string) ([]string, bool) {
 // foreign lists, for the packages that promise it in their doc comment, the third-party packages (and what is below
 // them) that they may import directly.
 var foreign = map[string][]string{
+	"api/crd":           {},
 	"api/v1beta2":       {"k8s.io/apimachinery"},
 	"internal/kind":     {"k8s.io/apimachinery"},
 	"internal/cluster":  {"k8s.io/apimachinery"},
 	"internal/bundle":   {"k8s.io/apimachinery", "golang.org/x/sync"},
 	"internal/source":   {"helm.sh/helm/v4/pkg/ignore", "sigs.k8s.io/yaml"},
 	"internal/archtest": {},
+	"hack/reference":    {"sigs.k8s.io/yaml"},
 	"hack/testsum":      {},
+	"hack/unwrap":       {"sigs.k8s.io/yaml"},
 	"reconciler":        {"k8s.io/apimachinery", "sigs.k8s.io/controller-runtime/pkg/client"},
 	// apply speaks to internal/cluster, never to a server.
 	"internal/apply": {"k8s.io/apimachinery", "golang.org/x/sync", "github.com/fluxcd/cli-utils/pkg/kstatus", "github.com/google/cel-go"},
