@@ -27,9 +27,13 @@ var imports = map[string][]string{
 	"internal/render":                {"api/v1beta2", "internal/bundle", "internal/kind", "internal/source"},
 	"internal/apply":                 {"api/v1beta2", "internal/bundle", "internal/cluster", "internal/kind"},
 	"internal/remote":                {"internal/cluster", "internal/kind"},
+	"internal/infra":                 {"api/v1beta2"},
+	"internal/infra/infratest":       {"internal/infra"},
+	"internal/infra/byoc":            {"internal/infra"},
 	"internal/infra/local":           {"internal/infra/local/node"},
 	"internal/infra/local/node":      {},
 	"internal/infra/local/localtest": {"internal/infra/local"},
+	"internal/infra/local/provider":  {"api/v1beta2", "internal/infra", "internal/infra/local"},
 
 	// Where they meet.
 	"internal/module": {
@@ -98,6 +102,7 @@ var foreign = map[string][]string{
 	"internal/cluster":  {"k8s.io/apimachinery"},
 	"internal/bundle":   {"k8s.io/apimachinery", "golang.org/x/sync"},
 	"internal/source":   {"helm.sh/helm/v4/pkg/ignore", "sigs.k8s.io/yaml"},
+	"internal/infra":    {},
 	"internal/archtest": {},
 	"hack/reference":    {"sigs.k8s.io/yaml"},
 	"hack/testsum":      {},

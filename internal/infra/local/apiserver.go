@@ -10,25 +10,36 @@ import (
 
 // startAPIServer starts kube-apiserver and waits until it answers, on another port when somebody took the one that was
 // free a moment ago.
-func (s *Server) startAPIServer(ctx context.Context) error {
-	for range startAttempts - 1 {
-		err := s.tryAPIServer(ctx)
-		if !errors.Is(err, ErrPortTaken) || s.options.Port != 0 {
-			return err
+func (s *Server) startAPIServer(ctx context.Context) (err error) {
+	for _, port := range s.ports() {
+		if err = s.tryAPIServer(ctx, port); !errors.Is(err, ErrPortTaken) {
+			break
 		}
 	}
-	return s.tryAPIServer(ctx)
+	if err == nil && s.options.Port == 0 {
+		err = rememberPort(s.folder.path, s.port)
+	}
+	return err
 }
 
-func (s *Server) tryAPIServer(ctx context.Context) (err error) {
-	if s.port, err = choosePort(s.options.Port); err != nil {
+// ports are those to try, one after the other; zero is any that is free.
+func (s *Server) ports() []int {
+	if s.options.Port != 0 {
+		return []int{s.options.Port}
+	}
+	return append([]int{rememberedPort(s.folder.path)}, make([]int, startAttempts-1)...)
+}
+
+func (s *Server) tryAPIServer(ctx context.Context, port int) (err error) {
+	c := command{assets: s.options.Assets, name: binAPIServer, dir: s.folder.path, workDir: s.etcd.Dir()}
+	if err := c.reap(); err != nil { // before its port is looked at, which a leftover would still have
 		return err
 	}
-	s.apiserver, err = startProcess(command{
-		assets: s.options.Assets, name: binAPIServer, args: s.apiserverArgs(),
-		dir: s.folder.path, workDir: s.etcd.Dir(),
-	})
-	if err != nil {
+	if s.port, err = choosePort(port); err != nil {
+		return err
+	}
+	c.args = s.apiserverArgs()
+	if s.apiserver, err = startProcess(c); err != nil {
 		return err
 	}
 	err = await(ctx, s.readyz(), answered, s.apiserver, s.etcd.process)

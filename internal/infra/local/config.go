@@ -40,7 +40,7 @@ func (s *Server) anonymous() *rest.Config {
 }
 
 // Kubeconfig returns the administrator's kubeconfig. It refers to no files and keeps working when the server is
-// started again from the same state folder on the same port.
+// started again from the same state folder, unless somebody else has taken its port meanwhile.
 func (s *Server) Kubeconfig() ([]byte, error) { return Kubeconfig(s.Config()) }
 
 // Kubeconfig writes a configuration that Config or UserConfig returned as a kubeconfig that refers to no files.

@@ -11,6 +11,14 @@ import (
 // in that folder. A socket needs no port, and nobody but the folder's owner can open it.
 const socket = "etcd.sock"
 
+// The bounds of etcd's file. The API servers forget what was overwritten after five to ten minutes (one of them compacts for
+// all), and etcd uses that room again, so the file grows to what ten busy minutes write and stays there. Beyond the quota etcd
+// would refuse writes until somebody mends it by hand; at a start it gives room back to the disk that it does not need.
+const (
+	quota           = "4294967296" // bytes; 2 GiB is the default, 8 GiB what etcd's authors advise at most
+	defragThreshold = "100"        // MiB that can be given back
+)
+
 // EtcdOptions say what StartEtcd starts.
 type EtcdOptions struct {
 	// Assets is the folder of the executables; Assets() if empty.
@@ -60,6 +68,7 @@ func startEtcd(assets string, f *folder) (*Etcd, error) {
 		"--name=local", "--initial-cluster=local=http://localhost:0",
 		"--heartbeat-interval=10", "--election-timeout=100", // there is nobody to elect but itself: do not wait for others
 		"--log-level=warn",
+		"--quota-backend-bytes=" + quota, "--bootstrap-defrag-threshold-megabytes=" + defragThreshold,
 	}
 	if f.temporary {
 		args = append(args, "--unsafe-no-fsync")

@@ -143,31 +143,6 @@ func TestTwoServersAtOnce(t *testing.T) {
 	wg.Wait()
 }
 
-func TestServersOnOneEtcdDoNotSeeEachOther(t *testing.T) {
-	t.Parallel()
-	etcd, err := local.StartEtcd(local.EtcdOptions{})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := etcd.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	on := func(prefix string) *kubernetes.Clientset {
-		srv := localtest.Start(t, alone, func(o *local.Options) { o.Etcd, o.Prefix = etcd, prefix })
-		return client(t, srv.Config())
-	}
-	eu, us := on("/eu-1"), on("/eu-10")
-	namespace := &corev1.Namespace{ObjectMeta: metav1.ObjectMeta{Name: "mine"}}
-	if _, err := eu.CoreV1().Namespaces().Create(t.Context(), namespace, metav1.CreateOptions{}); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := us.CoreV1().Namespaces().Get(t.Context(), "mine", metav1.GetOptions{}); !apierrors.IsNotFound(err) {
-		t.Errorf("the other server: %v; want not found", err)
-	}
-}
-
 func TestStateSurvivesRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -184,10 +159,21 @@ func TestStateSurvivesRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	second := localtest.Start(t, alone, func(o *local.Options) { o.Dir = dir })
-	config := first.Config() // its keys are still good
-	config.Host = second.Config().Host
-	if _, err := client(t, config).CoreV1().Namespaces().Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
+	kept := client(t, first.Config()) // its keys and its port are still good
+	if _, err := kept.CoreV1().Namespaces().Get(t.Context(), "kept", metav1.GetOptions{}); err != nil {
 		t.Error(err)
+	}
+	if err := second.Close(); err != nil {
+		t.Fatal(err)
+	}
+	l, err := net.Listen("tcp", strings.TrimPrefix(second.Config().Host, "https://"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	third := localtest.Start(t, alone, func(o *local.Options) { o.Dir = dir })
+	if third.Config().Host == second.Config().Host {
+		t.Errorf("two listen on %s", third.Config().Host)
 	}
 }
 

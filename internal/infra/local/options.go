@@ -14,7 +14,8 @@ type Options struct {
 	// Dir is the state folder: data, keys, logs and pid files, readable by its owner only. It is made if missing, may be
 	// used again after Close, and by one Server at a time. Empty: a temporary one, removed by Close.
 	Dir string
-	// Port of the API server on 127.0.0.1; a free one if zero.
+	// Port of the API server on 127.0.0.1. If zero: the one of the last start from Dir, so that its kubeconfigs stay good, or
+	// a free one where there was none or somebody else has it now.
 	Port int
 	// Controllers of kube-controller-manager, as in DefaultControllers and WorkloadControllers. Without any, it is not
 	// started, and nothing deletes the content of namespaces or follows owner references.

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"net"
+	"os"
+	"path/filepath"
 	"strconv"
 )
 
@@ -31,6 +33,31 @@ func choosePort(given int) (int, error) {
 		}
 	}
 	return 0, fmt.Errorf("choosing a port: %d of %d to %d were taken", portChoices, lowestPort, highestPort)
+}
+
+// filePort of a state folder has the port that was chosen: kubeconfigs name it.
+const filePort = "port"
+
+// rememberPort writes down the port of a server that serves from the folder.
+func rememberPort(dir string, port int) error {
+	if err := os.WriteFile(filepath.Join(dir, filePort), []byte(strconv.Itoa(port)), 0o600); err != nil {
+		return fmt.Errorf("remembering the port: %w", err)
+	}
+	return nil
+}
+
+// rememberedPort returns the port of the last start from the folder, or zero where there was none: what is not one of
+// those that are chosen from was torn by a crash.
+func rememberedPort(dir string) int {
+	data, err := os.ReadFile(filepath.Join(dir, filePort))
+	if err != nil {
+		return 0
+	}
+	port, err := strconv.Atoi(string(data))
+	if err != nil || port < lowestPort || port >= highestPort {
+		return 0
+	}
+	return port
 }
 
 // checkPort says whether the port can be listened on.

@@ -3,6 +3,8 @@ package local
 import (
 	"errors"
 	"net"
+	"os"
+	"path/filepath"
 	"testing"
 )
 
@@ -24,6 +26,34 @@ func TestChoosePort(t *testing.T) {
 	}
 	if _, err := choosePort(listener(t)); !errors.Is(err, ErrPortTaken) {
 		t.Errorf("a taken port: %v; want ErrPortTaken", err)
+	}
+}
+
+func TestRememberedPort(t *testing.T) {
+	t.Parallel()
+	for name, test := range map[string]struct {
+		content string
+		want    int
+	}{
+		"Written": {"20123", 20123},
+		"Torn":    {"2012", 0},
+		"Empty":   {"", 0},
+		"Other":   {"65000", 0}, // others may have been given it
+		"Garbage": {"20123 ", 0},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir := t.TempDir()
+			if got := rememberedPort(dir); got != 0 {
+				t.Errorf("of an empty folder: %d", got)
+			}
+			if err := os.WriteFile(filepath.Join(dir, filePort), []byte(test.content), 0o600); err != nil {
+				t.Fatal(err)
+			}
+			if got := rememberedPort(dir); got != test.want {
+				t.Errorf("port %d; want %d", got, test.want)
+			}
+		})
 	}
 }
 

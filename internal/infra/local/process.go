@@ -34,8 +34,8 @@ type process struct {
 
 // startProcess starts the child, with its output in <dir>/<name>.log and its pid in <dir>/<name>.pid.
 func startProcess(c command) (*process, error) {
-	if err := reap(c.pidFile(), c.name); err != nil {
-		return nil, fmt.Errorf("reaping the leftover %s: %w", c.name, err)
+	if err := c.reap(); err != nil {
+		return nil, err
 	}
 	log, err := os.OpenFile(c.logFile(), os.O_CREATE|os.O_WRONLY|os.O_TRUNC, 0o600)
 	if err != nil {
@@ -75,6 +75,22 @@ func (p *process) run(started chan<- error) {
 
 func (c command) pidFile() string { return filepath.Join(c.dir, c.name+".pid") }
 func (c command) logFile() string { return filepath.Join(c.dir, c.name+".log") }
+
+// reap kills a child that an earlier parent left in the folder, which is ours.
+func (c command) reap() error {
+	if err := reap(c.pidFile(), c.name); err != nil {
+		return fmt.Errorf("reaping the leftover %s: %w", c.name, err)
+	}
+	return nil
+}
+
+// kill ends the child at once, without waiting for its end.
+func (p *process) kill() error {
+	if err := p.cmd.Process.Kill(); err != nil && !errors.Is(err, os.ErrProcessDone) {
+		return fmt.Errorf("killing %s: %w", p.name, err)
+	}
+	return nil
+}
 
 // stop ends the child with the signal, kills it when it has not ended within the grace, and returns when it is gone.
 func (p *process) stop(sig syscall.Signal) error {

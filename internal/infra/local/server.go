@@ -66,6 +66,9 @@ func (s *Server) start(ctx context.Context) (err error) {
 			return err
 		}
 	}
+	if err := firstEnd([]*process{s.etcd.process}); err != nil { // of a shared one: nothing would come of a start
+		return err
+	}
 	if s.pki, err = openPKI(filepath.Join(s.folder.path, "pki")); err != nil {
 		return err
 	}
@@ -137,6 +140,10 @@ func (s *Server) Err() error {
 
 // Dir returns the state folder, in which the logs are (<name>.log).
 func (s *Server) Dir() string { return s.folder.path }
+
+// Kill ends the API server as a crash would, and returns at once: Done is closed soon, and Err is an ExitError. Close is
+// still the caller's to call. It is for those who want to see what happens then, and for ends in a hurry.
+func (s *Server) Kill() error { return s.apiserver.kill() }
 
 // Close stops the controllers and the API server, then etcd if it is the server's own, waits until they are gone and
 // removes a temporary state folder. A child that does not end within 15 s is killed. It may be called again and
