@@ -43,7 +43,7 @@ type KymaList struct {
 type KymaSpec struct {
 	// channel is the release channel that versions of modules are taken from, unless a module says otherwise.
 	//
-	// +kubebuilder:validation:Pattern=`^[a-z]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+$')",message="a channel's name has lower-case letters only"
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=32
 	Channel string `json:"channel"`
@@ -70,28 +70,30 @@ type KymaSpec struct {
 type Module struct {
 	// name of the module in the catalogue (the moduleName of its ModuleTemplates).
 	//
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a module's name has lower-case letters, digits and dashes, and begins and ends with a letter or digit"
 	// +kubebuilder:validation:MaxLength=63
 	Name string `json:"name"`
 	// channel that the module's version is taken from. Default: the Kyma's channel.
 	//
-	// +kubebuilder:validation:Pattern=`^[a-z]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+$')",message="a channel's name has lower-case letters only"
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=32
 	// +optional
 	Channel string `json:"channel,omitempty"`
 	// version to install, instead of a channel's. A version below the installed one is refused.
 	//
-	// +kubebuilder:validation:Pattern=`^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?$')",message="a version has three numbers, such as 1.2.3 or 1.2.3-rc.1"
 	// +kubebuilder:validation:MaxLength=64
 	// +optional
 	Version string `json:"version,omitempty"`
 	// managed says whether the module is looked after. If false, it is left as it is: neither changed, repaired nor removed.
+	// Default: true.
 	//
 	// +kubebuilder:default=true
 	// +optional
 	Managed *bool `json:"managed,omitempty"`
 	// customResourcePolicy says whether the module's default custom resource is created with the module and deleted with it.
+	// Default: CreateAndDelete.
 	//
 	// +kubebuilder:default=CreateAndDelete
 	// +kubebuilder:validation:Enum=CreateAndDelete;Ignore
@@ -103,8 +105,8 @@ type Module struct {
 	// +kubebuilder:pruning:PreserveUnknownFields
 	// +optional
 	Values *runtime.RawExtension `json:"values,omitempty"`
-	// valuesFrom are Secrets and ConfigMaps in the Kyma's namespace with values, each over the one before it; values go over
-	// all of them.
+	// valuesFrom are Secrets and ConfigMaps in the Kyma's namespace with values as YAML, each over the one before it; values
+	// go over all of them.
 	//
 	// +kubebuilder:validation:MaxItems=16
 	// +listType=atomic
@@ -144,10 +146,10 @@ type ValuesReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// key in its data.
+	// key in its data. Default: values.yaml.
 	//
 	// +kubebuilder:default=values.yaml
-	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="a key has letters, digits, dots, dashes and underscores only"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Key string `json:"key,omitempty"`
@@ -209,7 +211,7 @@ type ModuleStatus struct {
 	//
 	// +optional
 	Version string `json:"version,omitempty"`
-	// state of the module in one word.
+	// state of the module in one word: Ready, Processing, Warning, Error, Deleting, Waiting or Unmanaged.
 	State State `json:"state"`
 	// message says why the module is not Ready.
 	//

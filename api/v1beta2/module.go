@@ -37,7 +37,7 @@ const (
 // +kubebuilder:printcolumn:name="Namespace",type=string,JSONPath=`.spec.namespace`,priority=1
 // +kubebuilder:printcolumn:name="Needs",type=string,JSONPath=`.spec.needs`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.moduleName + '-' + self.spec.version",message="metadata.name must be <moduleName>-<version>",messageExpression="'metadata.name must be <moduleName>-<version>: ' + self.spec.moduleName + '-' + self.spec.version"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.moduleName + '-' + self.spec.version",fieldPath=".metadata",message="name must be <moduleName>-<version>",messageExpression="'name must be <moduleName>-<version>: ' + self.spec.moduleName + '-' + self.spec.version"
 type ModuleTemplate struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -66,7 +66,7 @@ type ModuleTemplateSpec struct {
 	// moduleName is the module's name in the catalogue. It cannot change.
 	//
 	// +required
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a module's name has lower-case letters, digits and dashes, and begins and ends with a letter or digit"
 	// +kubebuilder:validation:MaxLength=63
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="moduleName cannot change: make another ModuleTemplate"
 	ModuleName string `json:"moduleName,omitempty"`
@@ -74,22 +74,22 @@ type ModuleTemplateSpec struct {
 	// metadata (+...). It cannot change.
 	//
 	// +required
-	// +kubebuilder:validation:Pattern=`^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9a-z]([-.0-9a-z]*[0-9a-z])?)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9a-z]([-.0-9a-z]*[0-9a-z])?)?$')",message="a template's version has three numbers and lower-case letters only, such as 1.2.3 or 1.2.3-rc.1"
 	// +kubebuilder:validation:MaxLength=64
 	// +kubebuilder:validation:XValidation:rule="self == oldSelf",message="version cannot change: make another ModuleTemplate"
 	Version string `json:"version,omitempty"`
 	// namespace in the runtime that the module is installed into. It is part of the module's identity in the runtime, so all
-	// versions must agree on it.
+	// versions must agree on it. Default: kyma-system.
 	//
 	// +optional
 	// +kubebuilder:default=kyma-system
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a namespace's name has lower-case letters, digits and dashes, and begins and ends with a letter or digit"
 	// +kubebuilder:validation:MaxLength=63
 	Namespace string `json:"namespace,omitempty"`
 	// reconciler names the component reconciler that drives the module. Default: the built-in one.
 	//
 	// +optional
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a reconciler's name has lower-case letters, digits and dashes, and begins and ends with a letter or digit"
 	// +kubebuilder:validation:MaxLength=63
 	Reconciler string `json:"reconciler,omitempty"`
 	// source is where the module comes from: exactly one of its fields is set.
@@ -107,13 +107,13 @@ type ModuleTemplateSpec struct {
 	// +optional
 	// +kubebuilder:validation:EmbeddedResource
 	// +kubebuilder:pruning:PreserveUnknownFields
-	// +kubebuilder:validation:XValidation:rule="has(self.metadata.name) && self.metadata.name != ''",message="data needs metadata.name: the default custom resource is found by it"
+	// +kubebuilder:validation:XValidation:rule="has(self.metadata) && has(self.metadata.name) && self.metadata.name != ''",message="data needs metadata.name: the default custom resource is found by it"
 	Data *runtime.RawExtension `json:"data,omitempty"`
 	// manager names the custom resource whose state says whether the module is ready.
 	//
 	// +optional
 	Manager *Manager `json:"manager,omitempty"`
-	// health are readiness rules for kinds without a standard status.
+	// health are readiness rules for kinds without a standard status: CEL expressions that see the object as "self".
 	//
 	// +optional
 	// +listType=atomic
@@ -124,7 +124,7 @@ type ModuleTemplateSpec struct {
 	// +optional
 	// +listType=set
 	// +kubebuilder:validation:MaxItems=32
-	// +kubebuilder:validation:items:Pattern=`^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:items:XValidation:rule="self.matches('^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$')",message="the key of a fact has letters, digits, dots, dashes and underscores, such as module.istio"
 	// +kubebuilder:validation:items:MaxLength=128
 	Needs []string `json:"needs,omitempty"`
 	// yield are fields that the module sets at creation but never fights for.
@@ -177,14 +177,14 @@ type SourceRef struct {
 	// url of a tar.gz archive or of a YAML file, http or https. Nothing confidential: whoever reads the template reads it.
 	//
 	// +optional
-	// +kubebuilder:validation:Pattern=`^https?://`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://.')",message="url begins with http:// or https://"
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
 	// digest ("sha256:" and 64 hex digits) that the source's content must have. Of an archive: of its bytes; of a directory:
 	// of its tree, as "mothership render -o json" prints it.
 	//
 	// +optional
-	// +kubebuilder:validation:Pattern=`^sha256:[0-9a-f]{64}$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="a digest is sha256: and 64 hex digits in lower case"
 	// +kubebuilder:validation:MaxLength=71
 	Digest string `json:"digest,omitempty"`
 }
@@ -263,7 +263,7 @@ type YieldRule struct {
 	// +listType=atomic
 	// +kubebuilder:validation:MinItems=1
 	// +kubebuilder:validation:MaxItems=64
-	// +kubebuilder:validation:items:Pattern=`^/`
+	// +kubebuilder:validation:items:XValidation:rule="self.startsWith('/')",message="a JSON pointer begins with /"
 	// +kubebuilder:validation:items:MaxLength=1024
 	Paths []string `json:"paths"`
 }

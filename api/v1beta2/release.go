@@ -11,7 +11,7 @@ import metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 // +kubebuilder:printcolumn:name="Mandatory",type=string,JSONPath=`.spec.mandatory.version`
 // +kubebuilder:printcolumn:name="Channels",type=string,JSONPath=`.spec.channels`,priority=1
 // +kubebuilder:printcolumn:name="Age",type=date,JSONPath=`.metadata.creationTimestamp`
-// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.moduleName",message="metadata.name must be the same as spec.moduleName"
+// +kubebuilder:validation:XValidation:rule="self.metadata.name == self.spec.moduleName",fieldPath=".metadata",message="name must be the same as spec.moduleName"
 type ModuleReleaseMeta struct {
 	metav1.TypeMeta   `json:",inline"`
 	metav1.ObjectMeta `json:"metadata,omitempty"`
@@ -38,7 +38,7 @@ type ModuleReleaseMetaList struct {
 type ModuleReleaseMetaSpec struct {
 	// moduleName is the module's name in the catalogue; the object has the same name.
 	//
-	// +kubebuilder:validation:Pattern=`^[a-z0-9]([-a-z0-9]*[a-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-a-z0-9]*[a-z0-9])?$')",message="a module's name has lower-case letters, digits and dashes, and begins and ends with a letter or digit"
 	// +kubebuilder:validation:MaxLength=63
 	ModuleName string `json:"moduleName"`
 	// channels and the version that each has.
@@ -76,13 +76,13 @@ type ModuleReleaseMetaSpec struct {
 type ChannelVersion struct {
 	// channel is the channel's name.
 	//
-	// +kubebuilder:validation:Pattern=`^[a-z]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z]+$')",message="a channel's name has lower-case letters only"
 	// +kubebuilder:validation:MinLength=3
 	// +kubebuilder:validation:MaxLength=32
 	Channel string `json:"channel"`
 	// version that the channel has.
 	//
-	// +kubebuilder:validation:Pattern=`^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?$')",message="a version has three numbers, such as 1.2.3 or 1.2.3-rc.1"
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version"`
 }
@@ -91,7 +91,7 @@ type ChannelVersion struct {
 type MandatoryVersion struct {
 	// version that every runtime gets.
 	//
-	// +kubebuilder:validation:Pattern=`^v?(0|[1-9]\d*)\.(0|[1-9]\d*)\.(0|[1-9]\d*)(-[0-9A-Za-z.-]+)?(\+[0-9A-Za-z.-]+)?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^v?(0|[1-9][0-9]*)[.](0|[1-9][0-9]*)[.](0|[1-9][0-9]*)(-[0-9A-Za-z.-]+)?([+][0-9A-Za-z.-]+)?$')",message="a version has three numbers, such as 1.2.3 or 1.2.3-rc.1"
 	// +kubebuilder:validation:MaxLength=64
 	Version string `json:"version"`
 }

@@ -52,7 +52,7 @@ type RuntimeSpec struct {
 	// +optional
 	Kubeconfig *KubeconfigSpec `json:"kubeconfig,omitempty"`
 	// driftDetection says how changes behind our back are noticed: Poll compares on a schedule; Watch holds metadata watches,
-	// for few clusters or one's own, and reacts at once.
+	// for few clusters or one's own, and reacts at once. Default: Poll.
 	//
 	// +kubebuilder:validation:Enum=Poll;Watch
 	// +kubebuilder:default=Poll
@@ -60,6 +60,7 @@ type RuntimeSpec struct {
 	DriftDetection DriftDetection `json:"driftDetection,omitempty"`
 	// deletionPolicy says what becomes of the cluster, and of the modules in it, when the Runtime is deleted: Delete gives the
 	// cluster back to its provider (a byoc cluster stays, its modules are removed); Abandon leaves everything as it is.
+	// Default: Delete.
 	//
 	// +kubebuilder:validation:Enum=Delete;Abandon
 	// +kubebuilder:default=Delete
@@ -80,10 +81,10 @@ type SecretKeyReference struct {
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=253
 	Name string `json:"name"`
-	// key in its data.
+	// key in its data. Default: kubeconfig.
 	//
 	// +kubebuilder:default=kubeconfig
-	// +kubebuilder:validation:Pattern=`^[-._a-zA-Z0-9]+$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[-._a-zA-Z0-9]+$')",message="a key has letters, digits, dots, dashes and underscores only"
 	// +kubebuilder:validation:MaxLength=253
 	// +optional
 	Key string `json:"key,omitempty"`
@@ -121,7 +122,7 @@ const (
 
 // RuntimeStatus is what a cluster is.
 type RuntimeStatus struct {
-	// state of the cluster in one word.
+	// state of the cluster in one word: Ready, Processing, Warning, Error or Deleting.
 	//
 	// +optional
 	State State `json:"state,omitempty"`
@@ -148,7 +149,7 @@ type RuntimeStatus struct {
 type Fact struct {
 	// key of the fact, such as kubernetes.version.
 	//
-	// +kubebuilder:validation:Pattern=`^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$`
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$')",message="the key of a fact has letters, digits, dots, dashes and underscores, such as module.istio"
 	// +kubebuilder:validation:MinLength=1
 	// +kubebuilder:validation:MaxLength=128
 	Key string `json:"key"`
@@ -160,7 +161,7 @@ type Fact struct {
 	//
 	// +kubebuilder:validation:MaxLength=128
 	Writer string `json:"writer"`
-	// observedAt is when it last changed.
+	// observedAt is when the value last changed.
 	ObservedAt metav1.Time `json:"observedAt"`
 }
 

@@ -103,7 +103,7 @@ func (k *kind) add(path, name string, s schema, required bool) {
 	if required {
 		f.text += " Required."
 	}
-	if s.Default != nil {
+	if s.Default != nil && !strings.Contains(s.Description, " Default: ") {
 		f.text += fmt.Sprintf(" Default: `%v`.", s.Default)
 	}
 	if s.MaxItems > 0 {

@@ -32,7 +32,7 @@ func TestTheReferenceHas(t *testing.T) {
 	for name, want := range map[string]string{
 		"FieldOfList":     "| `spec.modules[].name` | string | name of the module in the catalogue",
 		"Required":        "Required. |\n",
-		"Default":         "Default: `kyma-system`.",
+		"Default":         "must agree on it. Default: kyma-system. |",
 		"Enumeration":     "| `Secret` `ConfigMap` |",
 		"Rule":            "- `spec.modules[]`: set channel or version, not both\n",
 		"Ignored":         "- Kyma `spec.modules[].remoteModuleTemplateRef`\n",

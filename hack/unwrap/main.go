@@ -1,5 +1,6 @@
-// Command unwrap joins the lines of each paragraph in the descriptions of CustomResourceDefinitions, so that `kubectl
-// explain` wraps them to the reader's width and not to that of the Go comments which they come from.
+// Command unwrap makes the descriptions in CustomResourceDefinitions read well in `kubectl explain`: it joins the lines of
+// each paragraph, so that they are wrapped to the reader's width and not to that of the Go comments which they come from,
+// and drops the descriptions of list items, which are those of Go types: the list's own field is described already.
 //
 //	unwrap DIR
 //
@@ -60,13 +61,16 @@ func unwrap(in []byte) ([]byte, error) {
 	return append([]byte("---\n"), out...), nil
 }
 
-// walk joins the text of every description in a decoded document. A property that is called description is an object, not a
-// text, and left alone.
+// walk goes through every schema of a decoded document. A property that is called description or items is known from a
+// keyword by what it is next to.
 func walk(node any) {
 	switch node := node.(type) {
 	case map[string]any:
 		if text, ok := node["description"].(string); ok {
 			node["description"] = join(text)
+		}
+		if items, ok := node["items"].(map[string]any); ok && node["type"] == "array" {
+			delete(items, "description")
 		}
 		for _, value := range node {
 			walk(value)

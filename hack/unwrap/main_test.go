@@ -17,7 +17,14 @@ properties:
 
       a paragraph
     pattern: ^a  b$
-items:
+  items:
+    description: a property called
+      items
+    type: array
+    items:
+      description: Item is a Go type
+      type: object
+versions:
 - description: |-
     in a
     list
@@ -26,8 +33,6 @@ items:
 		t.Fatal(err)
 	}
 	want := `---
-items:
-- description: in a list
 properties:
   description:
     description: |-
@@ -35,6 +40,13 @@ properties:
 
       a paragraph
     pattern: ^a  b$
+  items:
+    description: a property called items
+    items:
+      type: object
+    type: array
+versions:
+- description: in a list
 `
 	if diff := cmp.Diff(want, string(got)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
