@@ -16,6 +16,7 @@ var imports = map[string][]string{
 	"api/crd":          {},
 	"api/v1beta2":      {},
 	"internal/kind":    {},
+	"internal/engine":  {},
 	"internal/cluster": {"internal/kind"},
 	"internal/bundle":  {"api/v1beta2", "internal/kind"},
 	"internal/source":  {"api/v1beta2"},
@@ -99,6 +100,7 @@ var foreign = map[string][]string{
 	"api/crd":           {},
 	"api/v1beta2":       {"k8s.io/apimachinery"},
 	"internal/kind":     {"k8s.io/apimachinery"},
+	"internal/engine":   {}, // it is simulated and fuzzed alone
 	"internal/cluster":  {"k8s.io/apimachinery"},
 	"internal/bundle":   {"k8s.io/apimachinery", "golang.org/x/sync"},
 	"internal/source":   {"helm.sh/helm/v4/pkg/ignore", "sigs.k8s.io/yaml"},
