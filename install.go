@@ -50,7 +50,7 @@ func (i *Installer) Install(ctx context.Context, cfg *rest.Config, m Module, o I
 	}
 	defer end()
 	run := &installation{rt: rt, m: m, o: o, started: time.Now(), events: map[Ref]Event{}}
-	run.r = i.reconcilerWith(i.applier.WithProgress(run.event))
+	run.r = i.shared.WithProgress(run.event)
 	err = run.untilDone(ctx)
 	return run.result(), err
 }
@@ -106,7 +106,7 @@ func (run *installation) pass(ctx context.Context) error {
 	if err := run.session.Observe(ctx, run.o.Wait); err != nil {
 		return err
 	}
-	return run.session.Apply(ctx)
+	return run.session.Apply(ctx, apply.ApplyOptions{})
 }
 
 // untilReady looks until every object is ready, one has failed, or the time is over.
@@ -178,10 +178,8 @@ func (run *installation) objects(plan *apply.Plan) []Event {
 // contested warns of fields that were given up for a while.
 func contested(plan *apply.Plan) []string {
 	var out []string
-	for _, step := range plan.Steps {
-		for _, d := range step.Contested {
-			out = append(out, fmt.Sprintf("FieldContested: %s: %s, again and again: it is left alone for a while (yield it in the template, or stop the other)", step.Ref, d))
-		}
+	for _, message := range plan.Contested() {
+		out = append(out, apply.ReasonFieldContested+": "+message)
 	}
 	return out
 }

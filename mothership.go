@@ -71,6 +71,9 @@ type Options struct {
 	Parallel int
 	// Stdin is read for Manifests("-"). Default: none.
 	Stdin io.Reader
+	// Owner is the identity of the control plane that modules belong to: those of others are refused. Give one to look at, or
+	// work on, what a control plane has installed. Default: v1beta2.EmbeddedOwner, nobody's.
+	Owner string
 }
 
 // Isolation is a child process that renders.
@@ -94,11 +97,8 @@ type Connection struct {
 
 // Installer works on clusters. It is safe for concurrent use.
 type Installer struct {
-	o        Options
-	sources  source.Fetcher
-	renderer render.Renderer
-	shared   *module.Reconciler
-	applier  *apply.Applier
+	o      Options
+	shared *module.Reconciler
 }
 
 // sourceCacheBytes bounds the cache of downloads that are named with their digest.
@@ -106,10 +106,12 @@ const sourceCacheBytes = 32 << 20
 
 // New makes an Installer.
 func New(o Options) *Installer {
-	i := &Installer{o: o, sources: source.Cached(source.New(source.Options{}), sourceCacheBytes), applier: apply.New(apply.Options{Parallel: o.Parallel})}
-	i.renderer = newRenderer(o)
-	i.shared = i.reconcilerWith(i.applier)
-	return i
+	return &Installer{o: o, shared: module.New(module.Options{
+		Sources:  source.Cached(source.New(source.Options{}), sourceCacheBytes),
+		Renderer: newRenderer(o),
+		Applier:  apply.New(apply.Options{Parallel: o.Parallel, Owner: o.Owner}),
+		Stdin:    o.Stdin,
+	})}
 }
 
 func newRenderer(o Options) render.Renderer {
@@ -130,10 +132,6 @@ func newRenderer(o Options) render.Renderer {
 		size = 64 << 20
 	}
 	return render.Cached(r, size)
-}
-
-func (i *Installer) reconcilerWith(a *apply.Applier) *module.Reconciler {
-	return module.New(module.Options{Sources: i.sources, Renderer: i.renderer, Applier: a, Stdin: i.o.Stdin})
 }
 
 // begin starts a call: its time (defaultTimeout if none is given) and its one connection, both of which end ends.

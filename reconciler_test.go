@@ -96,7 +96,9 @@ func TestReconcileOutcomes(t *testing.T) {
 		}
 		wants(t, r.Message, "not ready", "Deployment.apps "+p.namespace+"/web")
 		r = p.until(c)
-		if diff := cmp.Diff(reconciler.Done(reconciler.Fact{Key: "module.web", Value: "1.2.3"}), r); diff != "" {
+		want := reconciler.Done(reconciler.Fact{Key: "module.web", Value: "1.2.3"})
+		want.BundleDigest = p.verify(mothership.Module{Name: c.Name, Namespace: c.Namespace, Template: c.Template}).BundleDigest
+		if diff := cmp.Diff(want, r); diff != "" {
 			t.Errorf("result (-want +got):\n%s", diff)
 		}
 		c.Deleting = true

@@ -31,7 +31,7 @@ func (i *Installer) Uninstall(ctx context.Context, cfg *rest.Config, m Module, o
 	}
 	defer end()
 	run := &installation{rt: rt, m: m, o: InstallOptions{Progress: o.Progress}, started: time.Now(), events: map[Ref]Event{}}
-	run.r = i.reconcilerWith(i.applier.WithProgress(run.event))
+	run.r = i.shared.WithProgress(run.event)
 	removal, err := run.untilGone(ctx, o.Waiting)
 	out := run.result()
 	for _, e := range run.events {

@@ -17,7 +17,8 @@ type Hooks struct {
 	BeforeDelete Func
 }
 
-// With is a reconciler with hooks around it. An error of Hooks.Default is terminal.
+// With is a reconciler with hooks around it. An error of Hooks.Default is terminal. The request's checkpoint is passed on to the
+// base and to every hook; digests are the base's.
 func With(base Reconciler, h Hooks) Reconciler { return &hooked{base: base, hooks: h} }
 
 type hooked struct {
@@ -45,9 +46,15 @@ func (h *hooked) Reconcile(ctx context.Context, req Request) Result {
 	if result.Outcome != OutcomeDone || after == nil {
 		return result
 	}
-	last := after(ctx, req)
+	return followed(result, after(ctx, req))
+}
+
+// followed is the result of Hooks.After with what the base did: that was applied to the end, whatever came afterwards.
+func followed(base, last Result) Result {
 	if last.Outcome == OutcomeDone {
-		last.Facts = append(result.Facts, last.Facts...)
+		last.Facts = append(base.Facts, last.Facts...)
 	}
+	last.InputDigest, last.BundleDigest = base.InputDigest, base.BundleDigest
+	last.Warnings = BoundWarnings(append(base.Warnings, last.Warnings...))
 	return last
 }

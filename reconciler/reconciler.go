@@ -4,8 +4,9 @@
 // # Overview
 //
 // A Reconciler gets the object, as it shall be, and a client for its runtime; never the reason why it is called. It
-// checks everything, does what is missing, and says how far it came: Done, Waiting for named facts, Retry, or Terminal. It is
-// called again after every change of the object, of a fact it waits for, or of the runtime, and now and then without any.
+// checks everything, does what is missing, and says how far it came: Done, Waiting for named facts, Retry, Terminal, or
+// Superseded by a newer desired state where Request.Checkpoint says so. It is called again after every change of the object, of a
+// fact it waits for, or of the runtime, and now and then without any.
 //
 // # Usage
 //
@@ -49,6 +50,18 @@ type Request struct {
 	Runtime Runtime
 	// Facts that are known about the runtime, by key.
 	Facts map[string]string
+	// Checkpoint is asked at points where the call may stop without losing anything: before the first write, between
+	// stages, before pruning. An error stops it there: return Superseded with it, and the component is called again at once
+	// with what is desired by then. It is asked by the goroutine that runs the call. Nil never stops.
+	Checkpoint func() error
+}
+
+// Stop asks the checkpoint, if there is one. An error says that the call shall end with Superseded.
+func (r Request) Stop() error {
+	if r.Checkpoint == nil {
+		return nil
+	}
+	return r.Checkpoint()
 }
 
 // Component is the desired state of one component of one runtime. A Reconciler may change its copy.
@@ -86,17 +99,19 @@ const (
 	OutcomeRetry
 	// OutcomeTerminal: only a change of the object helps.
 	OutcomeTerminal
+	// OutcomeSuperseded: the call stopped at a checkpoint. It is neither done nor failed, and nothing is lost.
+	OutcomeSuperseded
 )
 
 // String is the outcome in lower case.
 func (o Outcome) String() string {
-	return [...]string{"done", "waiting", "retry", "terminal"}[o]
+	return [...]string{"done", "waiting", "retry", "terminal", "superseded"}[o]
 }
 
 // Fact is a named value that a component publishes about its runtime. It must not be confidential.
 type Fact struct{ Key, Value string }
 
-// Result is what a call came to. Make one with Done, Waiting, Retry, RetryAfter or Terminal.
+// Result is what a call came to. Make one with Done, Waiting, Retry, RetryAfter, Terminal or Superseded.
 type Result struct {
 	// Outcome says how the call ended.
 	Outcome Outcome
@@ -108,8 +123,15 @@ type Result struct {
 	After time.Duration
 	// Message says for people what is being waited for, or that all is well. Errors say it themselves.
 	Message string
-	// Err is the error of OutcomeRetry, if there is one, and of OutcomeTerminal.
+	// Err is the error of OutcomeRetry, if there is one, of OutcomeTerminal, and the checkpoint's of OutcomeSuperseded.
 	Err error
+
+	// InputDigest and BundleDigest name what this call applied to the end: all that went in, and the objects. They do not wait
+	// for readiness. Where they are empty it did not get that far, and what is in the runtime may be a mixture: what earlier calls
+	// said of it no longer holds once Checkpoint was asked.
+	InputDigest, BundleDigest string
+	// Warnings for people, as BoundWarnings makes them.
+	Warnings []Warning
 }
 
 // Done says that all is as the object says, and which facts hold from now on.
@@ -128,3 +150,6 @@ func RetryAfter(d time.Duration, message string) Result {
 
 // Terminal says that something failed that only a change of the object can mend.
 func Terminal(err error) Result { return Result{Outcome: OutcomeTerminal, Err: err} }
+
+// Superseded says that the call stopped because its checkpoint said so, by this error.
+func Superseded(err error) Result { return Result{Outcome: OutcomeSuperseded, Err: err} }

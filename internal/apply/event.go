@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"context"
 	"fmt"
 
 	"github.com/kyma-project/mothership/internal/bundle"
@@ -70,3 +71,30 @@ func (e *ObjectError) Error() string { return fmt.Sprintf("%s: %s", e.Object, e.
 
 // Unwrap gives the cause.
 func (e *ObjectError) Unwrap() error { return e.Err }
+
+// StoppedError says that a checkpoint stopped the work, at a point where nothing is lost.
+type StoppedError struct{ Err error }
+
+// Error says why the checkpoint did.
+func (e *StoppedError) Error() string { return fmt.Sprintf("stopped at a checkpoint: %s", e.Err) }
+
+// Unwrap gives the checkpoint's error.
+func (e *StoppedError) Unwrap() error { return e.Err }
+
+// NotYetError says that nothing failed, but that something takes longer than it was waited for: a definition to be served, an
+// object to be gone. The same pass gets further once it is there. It matches cluster.ErrTimeout.
+type NotYetError struct{ Err error }
+
+// Error says what was waited for, and what holds it up.
+func (e *NotYetError) Error() string { return e.Err.Error() }
+
+// Unwrap gives the cause.
+func (e *NotYetError) Unwrap() error { return e.Err }
+
+// notYet is the error of a wait that came to its bound; where the caller's context ended it instead, it is no such thing.
+func notYet(ctx context.Context, err error) error {
+	if ctx.Err() != nil {
+		return err
+	}
+	return &NotYetError{Err: err}
+}

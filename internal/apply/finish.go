@@ -17,9 +17,17 @@ import (
 )
 
 // Prune deletes the members that the bundle no longer has. Call it only after Apply has succeeded with the same plan. An
-// object is deleted by its UID, in reverse order of stages; a definition of which there are instances is kept.
-func (s *Set) Prune(ctx context.Context, p *Plan) error {
+// object is deleted by its UID, in reverse order of stages; a definition of which there are instances is kept. Errors are those
+// of Apply; the checkpoint is asked once, before anything is deleted.
+func (s *Set) Prune(ctx context.Context, p *Plan, o ApplyOptions) error {
 	todo := p.Prune
+	if len(todo) == 0 {
+		return nil
+	}
+	if err := o.stop(); err != nil {
+		return err
+	}
+	s.patience = o.Patience
 	for len(todo) > 0 {
 		n := 0
 		for n < len(todo) && stageOf(todo[n]) == stageOf(todo[0]) {
@@ -142,10 +150,7 @@ func (s *Set) Finish(ctx context.Context, p *Plan, inputDigest string) error {
 	if s.parent.same(next) && maps.EqualFunc(s.storedLearnt, next.learnt, slices.Equal[[]string]) {
 		return nil
 	}
-	if err := s.writeParent(ctx, next); err != nil {
-		return err
-	}
-	return nil
+	return s.writeParent(ctx, next)
 }
 
 func (p parent) same(q parent) bool {

@@ -82,7 +82,7 @@ func (s *Set) whyNotServed(ctx context.Context, d bundle.Definition) error {
 	if len(reasons) == 0 {
 		reasons = []string{"the server gives no reason"}
 	}
-	return fmt.Errorf("waiting until %s is served: %s: %w", d.GroupVersionKind, strings.Join(reasons, "; "), cluster.ErrTimeout)
+	return notYet(ctx, fmt.Errorf("waiting until %s is served: %s: %w", d.GroupVersionKind, strings.Join(reasons, "; "), cluster.ErrTimeout))
 }
 
 // namesRefused is an error if another definition has the names of this one.

@@ -16,25 +16,44 @@ import (
 // list is the set's members of one kind; whole objects too where those are asked for. A kind that is not served (yet)
 // has none; members of one that is served in another version only are listed in that.
 func (s *Set) list(ctx context.Context, r cluster.Resource, whole bool) ([]metav1.PartialObjectMetadata, []unstructured.Unstructured, error) {
-	items, full, err := s.listAs(ctx, r, whole)
+	items, full, err := lister{
+		client: s.t.Client, selector: v1beta2.ApplySetPartOfLabel + "=" + s.setID,
+		had: slices.Contains(s.parent.kinds, r.GVK().GroupKind()),
+	}.list(ctx, r, whole)
+	if err != nil {
+		return nil, nil, fmt.Errorf("listing %s of module %s: %w", r.Resource, s.id, err)
+	}
+	return items, full, nil
+}
+
+// lister lists members of sets.
+type lister struct {
+	client   cluster.Client
+	selector string
+	// had says that there may be members of the kind; otherwise it is not looked for in other versions.
+	had bool
+}
+
+func (l lister) list(ctx context.Context, r cluster.Resource, whole bool) ([]metav1.PartialObjectMetadata, []unstructured.Unstructured, error) {
+	items, full, err := l.listAs(ctx, r, whole)
 	if !errors.Is(err, cluster.ErrNotFound) {
 		return items, full, err
 	}
-	if !slices.Contains(s.parent.kinds, r.GVK().GroupKind()) {
-		return nil, nil, nil // it never had any
+	if !l.had {
+		return nil, nil, nil
 	}
-	other, found, err := s.servedAs(ctx, r)
+	other, found, err := servedAs(ctx, l.client, r)
 	if err != nil || !found {
 		return nil, nil, err
 	}
-	return s.listAs(ctx, other, whole)
+	return l.listAs(ctx, other, whole)
 }
 
 // servedAs is a kind in the version in which the server has it, after it said that it has none of r; false if it does
 // not have the kind at all.
-func (s *Set) servedAs(ctx context.Context, r cluster.Resource) (cluster.Resource, bool, error) {
-	s.t.Client.Forget(r.GVK())
-	_, err := s.t.Client.Resource(ctx, r.GVK())
+func servedAs(ctx context.Context, c cluster.Client, r cluster.Resource) (cluster.Resource, bool, error) {
+	c.Forget(r.GVK())
+	_, err := c.Resource(ctx, r.GVK())
 	noKind := (*cluster.NoKindError)(nil)
 	switch {
 	case err == nil:
@@ -44,7 +63,7 @@ func (s *Set) servedAs(ctx context.Context, r cluster.Resource) (cluster.Resourc
 	case len(noKind.Versions) == 0:
 		return cluster.Resource{}, false, nil
 	}
-	other, err := s.t.Client.Resource(ctx, r.GVK().GroupKind().WithVersion(noKind.Versions[0]))
+	other, err := c.Resource(ctx, r.GVK().GroupKind().WithVersion(noKind.Versions[0]))
 	if err != nil {
 		return cluster.Resource{}, false, fmt.Errorf("mapping %s: %w", r.Kind, err)
 	}
@@ -52,22 +71,17 @@ func (s *Set) servedAs(ctx context.Context, r cluster.Resource) (cluster.Resourc
 }
 
 // listAs lists in one version. A kind that is not served in it is ErrNotFound.
-func (s *Set) listAs(ctx context.Context, r cluster.Resource, whole bool) ([]metav1.PartialObjectMetadata, []unstructured.Unstructured, error) {
-	o := cluster.ListOptions{LabelSelector: v1beta2.ApplySetPartOfLabel + "=" + s.setID}
-	var items []metav1.PartialObjectMetadata
-	var full []unstructured.Unstructured
-	var err error
-	if whole {
-		full, err = s.t.Client.List(ctx, r, o)
-	} else {
-		items, err = s.t.Client.ListMeta(ctx, r, o)
+func (l lister) listAs(ctx context.Context, r cluster.Resource, whole bool) ([]metav1.PartialObjectMetadata, []unstructured.Unstructured, error) {
+	o := cluster.ListOptions{LabelSelector: l.selector}
+	if !whole {
+		items, err := l.client.ListMeta(ctx, r, o)
+		return items, nil, err
 	}
+	full, err := l.client.List(ctx, r, o)
 	if err != nil {
-		return nil, nil, fmt.Errorf("listing %s of module %s: %w", r.Resource, s.id, err)
+		return nil, nil, err
 	}
-	if whole {
-		items, err = metadataOf(full)
-	}
+	items, err := metadataOf(full)
 	return items, full, err
 }
 
@@ -92,7 +106,7 @@ func (s *Set) inServedVersion(ctx context.Context, e *Extra, call func(cluster.R
 	if !errors.Is(err, cluster.ErrNoKind) {
 		return err
 	}
-	other, found, mapErr := s.servedAs(ctx, e.Resource)
+	other, found, mapErr := servedAs(ctx, s.t.Client, e.Resource)
 	if mapErr != nil {
 		return mapErr
 	}

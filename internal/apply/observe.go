@@ -33,17 +33,35 @@ type ObserveOptions struct {
 // Observe lists the set's members, compares them with a bundle, and decides what is to be done. One list per kind in
 // use; objects that are not among the members are looked up one by one, unless they cannot exist.
 func (s *Set) Observe(ctx context.Context, b *bundle.Bundle, o ObserveOptions) (*Plan, error) {
-	p := &Plan{bundle: b, opts: o, rules: yieldRules{rules: o.Yield}, full: map[bundle.Ref]*unstructured.Unstructured{}}
-	if err := s.declare(p); err != nil {
-		return nil, err
-	}
-	if err := s.resolve(ctx, p); err != nil {
+	p, err := s.plan(ctx, b, o)
+	if err != nil {
 		return nil, err
 	}
 	members, err := s.members(ctx, p)
 	if err != nil {
 		return nil, err
 	}
+	if err := s.match(p, members); err != nil {
+		return nil, err
+	}
+	if err := s.probe(ctx, p); err != nil {
+		return nil, err
+	}
+	return p, s.observeLost(ctx, p)
+}
+
+// plan has a step per object of a bundle, in its place, and knows nothing of the runtime yet.
+func (s *Set) plan(ctx context.Context, b *bundle.Bundle, o ObserveOptions) (*Plan, error) {
+	p := &Plan{bundle: b, opts: o, rules: yieldRules{rules: o.Yield}, full: map[bundle.Ref]*unstructured.Unstructured{}}
+	if err := s.declare(p); err != nil {
+		return nil, err
+	}
+	return p, s.resolve(ctx, p)
+}
+
+// match compares the bundle's objects with the members of the set. Objects that are not among them are unknown; members that are
+// not among the objects are extra. members is used up.
+func (s *Set) match(p *Plan, members map[bundle.Ref]metav1.PartialObjectMetadata) error {
 	for _, step := range p.Steps {
 		live, ok := members[step.Ref]
 		if !ok {
@@ -52,14 +70,11 @@ func (s *Set) Observe(ctx context.Context, b *bundle.Bundle, o ObserveOptions) (
 		}
 		delete(members, step.Ref)
 		if err := s.compare(p, step, live); err != nil {
-			return nil, err
+			return err
 		}
 	}
 	p.Prune = s.extras(p, members)
-	if err := s.probe(ctx, p); err != nil {
-		return nil, err
-	}
-	return p, s.observeLost(ctx, p)
+	return nil
 }
 
 // observeLost finds what is to be pruned where somebody deleted the parent: objects of the set were met though it has none.
@@ -218,111 +233,6 @@ func (s *Set) kindsInUse(ctx context.Context, p *Plan) ([]cluster.Resource, erro
 
 func refOf(r cluster.Resource, meta *metav1.PartialObjectMetadata) bundle.Ref {
 	return bundle.Ref{Group: r.Group, Kind: r.Kind, Namespace: meta.Namespace, Name: meta.Name}
-}
-
-// compare decides what is to be done with an object that is a member of the set.
-func (s *Set) compare(p *Plan, step *Step, live metav1.PartialObjectMetadata) error {
-	step.live = &live
-	step.Action = ActionNone
-	if step.Object.Once {
-		return nil
-	}
-	if live.DeletionTimestamp != nil {
-		step.Action, step.Reason = ActionRepair, "is being deleted"
-		return nil
-	}
-	entry := ownEntry(&live, step.Object.Manager)
-	if entry == nil {
-		step.Action, step.Reason = ActionRepair, "has lost all fields that were applied"
-		return nil
-	}
-	missing, err := s.a.memo.uncovered(step.Object, entry)
-	if err != nil {
-		return fmt.Errorf("comparing %s: %w", step.Ref, err)
-	}
-	s.sortMissing(p, step, missing)
-	changed := live.Annotations[step.Object.DigestKey] != step.Object.Digest
-	switch {
-	case len(step.Drift) > 0 && s.parent.bundle == p.bundle.Digest:
-		step.Action = ActionRepair
-	case changed && !onlyMissing(step.Drift, ".metadata.annotations["+step.Object.DigestKey+"]"):
-		step.Action = ActionUpdate
-		step.onlyTaken()
-	case len(step.Drift) > 0:
-		step.Action = ActionRepair
-	case changed:
-		step.Action = ActionUpdate
-	}
-	return nil
-}
-
-// onlyTaken leaves of the drift what others took: of an object that the bundle changes, what nobody owns may be new. Neither
-// counts as a fight.
-func (step *Step) onlyTaken() {
-	step.Drift = slices.DeleteFunc(step.Drift, func(d Drift) bool { return d.Manager == "" })
-	step.contests = nil
-}
-
-func onlyMissing(drift []Drift, path string) bool {
-	return len(drift) == 1 && drift[0].Path == path
-}
-
-// sortMissing tells fields that were taken from us from those that are not ours to fight for.
-func (s *Set) sortMissing(p *Plan, step *Step, missing []fieldPath) {
-	var others []managed
-	for _, path := range missing {
-		if s.isLearnt(step, path) {
-			continue
-		}
-		if others == nil {
-			others = otherManagers(step)
-		}
-		drift := Drift{Path: path.String(), Manager: whoOwns(others, path)}
-		key := s.t.UID + "|" + step.Ref.String() + "|" + drift.Path
-		switch {
-		case p.rules.yields(step.Ref, path) || scaled(step.live, path):
-			if drift.Manager != "" {
-				step.yielded = append(step.yielded, path)
-			}
-		case s.a.contests.contested(key):
-			step.yielded = append(step.yielded, path)
-			step.Contested = append(step.Contested, drift)
-		default:
-			step.Drift = append(step.Drift, drift)
-			step.contests = append(step.contests, key)
-		}
-	}
-}
-
-// managed is what another manager owns.
-type managed struct {
-	manager string
-	fields  fields
-}
-
-func otherManagers(step *Step) []managed {
-	live := step.live
-	own := ownEntry(live, step.Object.Manager)
-	out := []managed{}
-	for i := range live.ManagedFields {
-		e := &live.ManagedFields[i]
-		if e == own {
-			continue
-		}
-		if tree, err := parseFields(e.FieldsV1); err == nil {
-			out = append(out, managed{manager: e.Manager, fields: tree})
-		}
-	}
-	return out
-}
-
-func whoOwns(others []managed, path fieldPath) string {
-	for _, m := range others {
-		if m.fields.owns(path) {
-			return m.manager
-		}
-	}
-	return ""
 }
 
 // extras are the members that the bundle does not have, sorted into what is pruned and what is kept.

@@ -1,6 +1,8 @@
 package apply
 
 import (
+	"fmt"
+
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 
@@ -96,6 +98,20 @@ func (p *Plan) Refused() []error {
 		}
 	}
 	return errs
+}
+
+// ReasonFieldContested names the state of a field that was lost to another manager again and again.
+const ReasonFieldContested = "FieldContested"
+
+// Contested says of each field that is left alone for a while to whom it was lost, in the order of the steps.
+func (p *Plan) Contested() []string {
+	var out []string
+	for _, s := range p.Steps {
+		for _, d := range s.Contested {
+			out = append(out, fmt.Sprintf("%s: %s, again and again: it is left alone for a while (yield it in the template, or stop the other)", s.Ref, d))
+		}
+	}
+	return out
 }
 
 // RefusedError says why an existing object is not touched.

@@ -18,17 +18,42 @@ import (
 	"github.com/kyma-project/mothership/internal/cluster"
 )
 
+// ApplyOptions of Apply and Prune. The zero value works.
+type ApplyOptions struct {
+	// Checkpoint is asked before the first write, between stages and before pruning, by the caller's goroutine. An error
+	// stops the work there, as a *StoppedError: the inventory knows all that is there by then. Default: nobody stops it.
+	Checkpoint func() error
+	// Patience bounds each wait for something that takes its time: a definition to be served, an object to be gone. Beyond it
+	// the error is a *NotYetError. Default: about 100 s.
+	Patience time.Duration
+}
+
+// stop asks the checkpoint.
+func (o ApplyOptions) stop() error {
+	if o.Checkpoint == nil {
+		return nil
+	}
+	if err := o.Checkpoint(); err != nil {
+		return &StoppedError{Err: err}
+	}
+	return nil
+}
+
 // Apply carries out the plan's steps, stage by stage: the objects of a stage in parallel, the next stage only when all of
 // them were accepted, custom resources only when their definitions are served. Nothing is written if any object is
-// refused. Errors are *ObjectError, joined.
-func (s *Set) Apply(ctx context.Context, p *Plan) error {
+// refused. Errors are *ObjectError, joined, or *StoppedError.
+func (s *Set) Apply(ctx context.Context, p *Plan, o ApplyOptions) error {
 	if refused := p.Refused(); len(refused) > 0 {
 		return errors.Join(refused...)
+	}
+	if err := o.stop(); err != nil {
+		return err
 	}
 	todo := p.Todo()
 	if len(todo) == 0 {
 		return nil
 	}
+	s.patience = o.Patience
 	if err := s.widen(ctx, p); err != nil {
 		return err
 	}
@@ -37,16 +62,21 @@ func (s *Set) Apply(ctx context.Context, p *Plan) error {
 			return err
 		}
 	}
-	return s.stages(ctx, p, todo)
+	return s.stages(ctx, p, todo, o)
 }
 
 // stages applies the steps stage by stage. Built-in kinds need no definition, so they are applied while the definitions
 // come into service; custom resources, and what is after them, are applied when they are served, and nothing is done before.
-func (s *Set) stages(ctx context.Context, p *Plan, todo []*Step) error {
+func (s *Set) stages(ctx context.Context, p *Plan, todo []*Step, o ApplyOptions) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	var served errgroup.Group
-	for len(todo) > 0 {
+	giveUp := func(err error) error {
+		cancel()
+		_ = served.Wait() // its error is that of the cancellation
+		return err
+	}
+	for first := true; len(todo) > 0; first = false {
 		n := 0
 		for n < len(todo) && todo[n].Object.Stage == todo[0].Object.Stage {
 			n++
@@ -57,10 +87,13 @@ func (s *Set) stages(ctx context.Context, p *Plan, todo []*Step) error {
 				return err
 			}
 		}
+		if !first { // Apply has asked before the first
+			if err := o.stop(); err != nil {
+				return giveUp(err)
+			}
+		}
 		if err := s.stage(ctx, p, steps); err != nil {
-			cancel()
-			_ = served.Wait() // its error is that of the cancellation
-			return err
+			return giveUp(err)
 		}
 		if steps[0].Object.Stage == bundle.StageDefinitions {
 			served.Go(func() error { return s.waitServed(ctx, p, steps) })
@@ -236,13 +269,17 @@ const (
 	maxLooks   = 240 // two minutes at lastLook
 )
 
-// poll looks until done, at growing intervals, at most maxLooks times. It returns false when that was not enough.
+// poll looks until done, at growing intervals, at most maxLooks times, or until the patience is over. It returns false when
+// that was not enough.
 func (s *Set) poll(ctx context.Context, look func() (bool, error)) (bool, error) {
-	delay := firstLook
+	delay, waited := firstLook, time.Duration(0)
 	for looks := range maxLooks {
 		done, err := look()
 		if done || err != nil {
 			return done, err
+		}
+		if waited += delay; s.patience > 0 && waited > s.patience {
+			return false, nil
 		}
 		select {
 		case <-ctx.Done():
@@ -318,7 +355,7 @@ func (s *Set) waitGone(ctx context.Context, r cluster.Resource, ref bundle.Ref) 
 	if err != nil || gone {
 		return err
 	}
-	return fmt.Errorf("waiting for its deletion, which finalizers %v hold up: %w", live.Finalizers, cluster.ErrTimeout)
+	return notYet(ctx, fmt.Errorf("waiting for its deletion, which finalizers %v hold up: %w", live.Finalizers, cluster.ErrTimeout))
 }
 
 // learn remembers fields of an object just applied that the server dropped or gave to nobody: they would look like drift
@@ -389,10 +426,11 @@ func (s *Set) addLearnt(step *Step, path fieldPath) {
 	s.parent.learnt = next
 }
 
-func (s *Set) isLearnt(step *Step, path fieldPath) bool {
+// learntFields are the fields learnt so far. The map is replaced when more are learnt, and never changed.
+func (s *Set) learntFields() map[string][]string {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return slices.Contains(s.parent.learnt[learntKind(step)], path.pointer())
+	return s.parent.learnt
 }
 
 func learntKind(step *Step) string {

@@ -33,6 +33,8 @@ type Set struct {
 	storedLearnt map[string][]string
 	// poked is when definitions were first seen on their way out, or written to since.
 	poked map[string]time.Time
+	// patience bounds each wait within a stage; zero is maxLooks.
+	patience time.Duration
 }
 
 // parent is what the parent ConfigMap says.
@@ -77,11 +79,16 @@ type parentMeta struct {
 // Open reads the parent of a module's set. A set of another control plane or of another tool is ErrForeignSet. One
 // request.
 func (a *Applier) Open(ctx context.Context, t Target, id ID) (*Set, error) {
-	s := &Set{a: a, t: t, id: id, setID: bundle.ApplySetID(id.Namespace, id.Module)}
+	s := a.set(t, id)
 	if err := s.read(ctx); err != nil {
 		return nil, err
 	}
 	return s, nil
+}
+
+// set is a set whose parent was not read yet.
+func (a *Applier) set(t Target, id ID) *Set {
+	return &Set{a: a, t: t, id: id, setID: bundle.ApplySetID(id.Namespace, id.Module)}
 }
 
 // Installed says whether the set has a parent.
@@ -105,6 +112,11 @@ func (s *Set) read(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("reading the inventory of module %s: %w", s.id, err)
 	}
+	return s.take(&obj)
+}
+
+// take takes over what the parent says, unless it is somebody else's.
+func (s *Set) take(obj *parentObject) error {
 	if err := s.checkOwner(obj.Metadata); err != nil {
 		return err
 	}

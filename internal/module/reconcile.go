@@ -21,6 +21,9 @@ import (
 // lookAgain is when a module that is not ready yet is looked at again.
 const lookAgain = 2 * time.Second
 
+// patience bounds each wait within a pass: the loop comes back, and others want their turn.
+const patience = 15 * time.Second
+
 // Reconcile is one pass: render → apply → prune → ready → report. It never waits for readiness, it says so.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconciler.Request) reconciler.Result {
 	rt, ok := req.Runtime.(*Runtime)
@@ -28,26 +31,49 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconciler.Request) reco
 		return reconciler.Terminal(fmt.Errorf("the built-in reconciler cannot work on a runtime of type %T", req.Runtime))
 	}
 	if req.Component.Deleting {
-		return r.remove(ctx, rt, req.Component)
+		return r.remove(ctx, rt, req)
 	}
 	if missing := missingFacts(req); len(missing) > 0 {
 		return reconciler.Waiting(missing...)
 	}
 	s, err := r.Open(ctx, rt, req.Component)
 	if err != nil {
-		return resultOf(err)
+		return resultOf(ctx, err)
 	}
+	return s.described(s.pass(ctx, req))
+}
+
+// pass observes, applies and looks once.
+func (s *Session) pass(ctx context.Context, req reconciler.Request) reconciler.Result {
 	if err := s.Observe(ctx, true); err != nil {
-		return resultOf(err)
+		return resultOf(ctx, err)
 	}
-	if err := s.Apply(ctx); err != nil {
-		return resultOf(err)
+	if err := s.Apply(ctx, apply.ApplyOptions{Checkpoint: req.Checkpoint, Patience: patience}); err != nil {
+		return resultOf(ctx, err)
 	}
 	notReady, err := s.Ready(ctx)
 	if err != nil {
-		return resultOf(err)
+		return resultOf(ctx, err)
 	}
-	return report(req.Component, s, notReady)
+	return report(s.c, notReady)
+}
+
+// described adds to a result what was applied to the end, and what people should know.
+func (s *Session) described(r reconciler.Result) reconciler.Result {
+	if s.applied {
+		r.InputDigest, r.BundleDigest = s.rendered.InputDigest, s.rendered.Bundle.Digest
+	}
+	var warnings []reconciler.Warning
+	for _, message := range s.rendered.Bundle.Warnings {
+		warnings = append(warnings, reconciler.Warning{Reason: reconciler.WarningRender, Message: message})
+	}
+	if s.plan != nil {
+		for _, message := range s.plan.Contested() {
+			warnings = append(warnings, reconciler.Warning{Reason: apply.ReasonFieldContested, Message: message})
+		}
+	}
+	r.Warnings = reconciler.BoundWarnings(warnings)
+	return r
 }
 
 func missingFacts(req reconciler.Request) []string {
@@ -66,24 +92,18 @@ func missingFacts(req reconciler.Request) []string {
 const lookAgainAtFailure = time.Minute
 
 // report says how the module is. A module that is ready is itself a fact. A failed Job does not recover.
-func report(c reconciler.Component, s *Session, notReady []apply.NotReady) reconciler.Result {
+func report(c reconciler.Component, notReady []apply.NotReady) reconciler.Result {
 	if err := Failure(notReady); err != nil {
 		if slices.ContainsFunc(notReady, func(n apply.NotReady) bool { return n.Failed && n.Object.Kind == "Job" && n.Object.Group == "batch" }) {
 			return reconciler.Terminal(err)
 		}
-		return reconciler.RetryAfter(lookAgainAtFailure, err.Error())
+		return retryAfter(lookAgainAtFailure, err)
 	}
 	if len(notReady) > 0 {
 		return reconciler.RetryAfter(lookAgain, "not ready: "+summary(notReady))
 	}
 	return reconciler.Done(reconciler.Fact{Key: "module." + c.Name, Value: c.Template.Version})
 }
-
-// FailedError says that objects can no longer become ready by themselves.
-type FailedError struct{ Objects []apply.NotReady }
-
-// Error names the objects and why.
-func (e *FailedError) Error() string { return "failed: " + summary(e.Objects) }
 
 // Failure is a *FailedError if any of the objects has failed.
 func Failure(notReady []apply.NotReady) error {
@@ -113,20 +133,33 @@ func summary(list []apply.NotReady) string {
 	return strings.Join(parts, "; ")
 }
 
+// retryAfter says that something failed which people may mend meanwhile.
+func retryAfter(d time.Duration, err error) reconciler.Result {
+	r := reconciler.RetryAfter(d, err.Error())
+	r.Err = err
+	return r
+}
+
+// lookAgainAtBlocked is when a removal is looked at again that people hold up.
+const lookAgainAtBlocked = time.Minute
+
 // remove takes one step in removing the module.
-func (r *Reconciler) remove(ctx context.Context, rt *Runtime, c reconciler.Component) reconciler.Result {
-	set, err := r.OpenRemoval(ctx, rt, c)
+func (r *Reconciler) remove(ctx context.Context, rt *Runtime, req reconciler.Request) reconciler.Result {
+	set, err := r.OpenRemoval(ctx, rt, req.Component)
 	if err != nil {
-		return resultOf(err)
+		return resultOf(ctx, err)
+	}
+	if err := req.Stop(); err != nil {
+		return reconciler.Superseded(err)
 	}
 	removal, err := set.Remove(ctx)
 	switch {
 	case err != nil:
-		return resultOf(err)
+		return resultOf(ctx, err)
 	case removal.Done:
 		return reconciler.Done()
 	case len(removal.Blocking) > 0:
-		return reconciler.RetryAfter(time.Minute, BlockedMessage(removal))
+		return retryAfter(lookAgainAtBlocked, &BlockedError{Removal: removal})
 	}
 	return reconciler.RetryAfter(lookAgain, "removing: "+summary(removal.Waiting))
 }
@@ -144,16 +177,31 @@ func BlockedMessage(removal *apply.Removal) string {
 }
 
 // resultOf tells what may work later from what only a change of the module can mend. A control loop goes on where others can
-// mend it: another module may bring a missing kind, a person may grant a right or replace a kubeconfig.
-func resultOf(err error) reconciler.Result {
-	othersCanMend := func(err error) bool {
-		return passing(err) || errors.Is(err, cluster.ErrNoKind) || errors.Is(err, cluster.ErrForbidden) ||
-			errors.Is(err, cluster.ErrUnauthorized)
-	}
-	if every(err, othersCanMend) {
+// mend it: another module may bring a missing kind, a person may grant a right or replace a kubeconfig. What merely is not there
+// yet is no failure.
+func resultOf(ctx context.Context, err error) reconciler.Result {
+	stopped, runtimeErr := (*apply.StoppedError)(nil), (*RuntimeError)(nil)
+	switch {
+	case errors.As(err, &stopped):
+		return reconciler.Superseded(stopped.Err)
+	case ctx.Err() != nil || errors.As(err, &runtimeErr):
+		return reconciler.Retry(err)
+	case every(err, notYet):
+		return reconciler.RetryAfter(lookAgain, err.Error())
+	case every(err, othersCanMend):
 		return reconciler.Retry(err)
 	}
 	return reconciler.Terminal(err)
+}
+
+// notYet says that nothing failed, but that something that goes by itself takes its time.
+func notYet(err error) bool {
+	return errors.As(err, new(*apply.NotYetError)) || apierrors.HasStatusCause(err, corev1.NamespaceTerminatingCause)
+}
+
+func othersCanMend(err error) bool {
+	return passing(err) || errors.Is(err, cluster.ErrNoKind) || errors.Is(err, cluster.ErrForbidden) ||
+		errors.Is(err, cluster.ErrUnauthorized)
 }
 
 // Retryable says whether the same pass may succeed later without anybody changing the module. Of several errors, all

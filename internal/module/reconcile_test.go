@@ -20,7 +20,7 @@ func TestMissingKindIsWaitedForByALoopOnly(t *testing.T) {
 	if Retryable(err) {
 		t.Error("a single install retries a missing kind")
 	}
-	if r := resultOf(err); r.Outcome != reconciler.OutcomeRetry {
+	if r := resultOf(t.Context(), err); r.Outcome != reconciler.OutcomeRetry {
 		t.Errorf("a loop does not: %v", r.Outcome)
 	}
 }
@@ -30,13 +30,13 @@ func TestMergeOfValues(t *testing.T) {
 	base := map[string]any{"a": map[string]any{"x": 1, "y": 2}, "list": []any{1, 2}, "gone": "soon", "kept": true}
 	over := map[string]any{"a": map[string]any{"y": 3}, "list": []any{9}, "gone": nil, "new": "n"}
 	want := map[string]any{"a": map[string]any{"x": 1, "y": 3}, "list": []any{9}, "gone": nil, "kept": true, "new": "n"}
-	if diff := cmp.Diff(want, merge(base, over)); diff != "" {
+	if diff := cmp.Diff(want, Merge(base, over)); diff != "" {
 		t.Errorf("merged (-want +got):\n%s", diff)
 	}
 	if diff := cmp.Diff(map[string]any{"x": 1, "y": 2}, base["a"]); diff != "" {
 		t.Errorf("the base was changed (-want +got):\n%s", diff)
 	}
-	if got := merge(nil, over); len(got) != len(over) {
+	if got := Merge(nil, over); len(got) != len(over) {
 		t.Errorf("over nothing: %v", got)
 	}
 }

@@ -36,42 +36,87 @@ func (r *Runtime) Name() string { return r.name }
 // Client is a controller-runtime client with the same limits as everything else that talks to the runtime.
 func (r *Runtime) Client() (client.Client, error) { return r.remote.Client() }
 
-// Version of the runtime's Kubernetes, such as v1.36.3. One request, the first time.
-func (r *Runtime) Version(ctx context.Context) (string, error) {
+// Known is the identity and version that were last seen, empty if they were not. It asks nobody.
+func (r *Runtime) Known() (uid, version string) {
 	r.mu.Lock()
-	known := r.version
-	r.mu.Unlock()
-	if known != "" {
+	defer r.mu.Unlock()
+	return r.uid, r.version
+}
+
+// SetKnown says what was seen before, such as before a restart, so that it need not be asked again. Probe still notices another
+// cluster. Empty values are asked for.
+func (r *Runtime) SetKnown(uid, version string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.uid, r.version = uid, version
+}
+
+// Probe asks the runtime for its version and identity, whatever is known: two requests. What is seen replaces what was known,
+// also where the identity is another one than before, which is ErrOtherCluster, once. Other errors are *RuntimeError, and
+// nothing is replaced.
+func (r *Runtime) Probe(ctx context.Context) error {
+	version, err := r.askVersion(ctx)
+	if err != nil {
+		return err
+	}
+	uid, err := r.askUID(ctx)
+	if err != nil {
+		return err
+	}
+	before, _ := r.Known()
+	r.SetKnown(uid, version)
+	if before != "" && before != uid {
+		return fmt.Errorf("%w: its identity is %s, and was %s before", ErrOtherCluster, uid, before)
+	}
+	return nil
+}
+
+// Version of the runtime's Kubernetes, such as v1.36.3. One request, the first time. Errors are *RuntimeError.
+func (r *Runtime) Version(ctx context.Context) (string, error) {
+	if _, known := r.Known(); known != "" {
 		return known, nil
 	}
-	info, err := r.remote.ServerVersion(ctx)
+	version, err := r.askVersion(ctx)
 	if err != nil {
-		return "", fmt.Errorf("asking the runtime for its version: %w", err)
+		return "", err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.version = info.GitVersion
-	return r.version, nil
+	r.version = version
+	return version, nil
+}
+
+func (r *Runtime) askVersion(ctx context.Context) (string, error) {
+	info, err := r.remote.ServerVersion(ctx)
+	if err != nil {
+		return "", ofRuntime(ctx, fmt.Errorf("asking the runtime for its version: %w", err))
+	}
+	return info.GitVersion, nil
 }
 
 var namespaces = cluster.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
 
-// UID of the runtime's kube-system namespace: it tells clusters apart. One request, the first time.
+// UID of the runtime's kube-system namespace: it tells clusters apart. One request, the first time. Errors are *RuntimeError.
 func (r *Runtime) UID(ctx context.Context) (string, error) {
-	r.mu.Lock()
-	known := r.uid
-	r.mu.Unlock()
-	if known != "" {
+	if known, _ := r.Known(); known != "" {
 		return known, nil
 	}
-	var meta metav1.PartialObjectMetadata
-	if err := r.remote.Get(ctx, namespaces, "", metav1.NamespaceSystem, &meta); err != nil {
-		return "", fmt.Errorf("asking the runtime for its identity: %w", err)
+	uid, err := r.askUID(ctx)
+	if err != nil {
+		return "", err
 	}
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.uid = string(meta.UID)
-	return r.uid, nil
+	r.uid = uid
+	return uid, nil
+}
+
+func (r *Runtime) askUID(ctx context.Context) (string, error) {
+	var meta metav1.PartialObjectMetadata
+	if err := r.remote.Get(ctx, namespaces, "", metav1.NamespaceSystem, &meta); err != nil {
+		return "", ofRuntime(ctx, fmt.Errorf("asking the runtime for its identity: %w", err))
+	}
+	return string(meta.UID), nil
 }
 
 // Stats counts the requests made so far, by verb.
@@ -85,4 +130,9 @@ func (r *Runtime) target(ctx context.Context) (apply.Target, error) {
 	}
 	version, err := r.Version(ctx)
 	return apply.Target{Client: r.remote, UID: uid, ServerVersion: version}, err
+}
+
+// WatchMeta watches the metadata of a kind's objects; see remote.Client.WatchMeta.
+func (r *Runtime) WatchMeta(ctx context.Context, kind cluster.Resource, o cluster.WatchOptions, each func(cluster.WatchEvent)) error {
+	return r.remote.WatchMeta(ctx, kind, o, each)
 }

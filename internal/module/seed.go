@@ -71,10 +71,15 @@ func newSeed() ([]byte, error) {
 	return []byte(base64.StdEncoding.EncodeToString(seed)), nil
 }
 
+// readSeed reads the Secret. One that does not exist is cluster.ErrNotFound; that it cannot be read is a *RuntimeError.
 func readSeed(ctx context.Context, rt *Runtime) ([]byte, error) {
 	var s seedSecret
-	if err := rt.remote.Get(ctx, secrets, v1beta2.SystemNamespace, seedName, &s); err != nil {
+	err := rt.remote.Get(ctx, secrets, v1beta2.SystemNamespace, seedName, &s)
+	if errors.Is(err, cluster.ErrNotFound) {
 		return nil, err
+	}
+	if err != nil {
+		return nil, ofRuntime(ctx, err)
 	}
 	if len(s.Data["seed"]) == 0 {
 		return nil, fmt.Errorf("%w: Secret %s/%s has no seed: delete it, and generated secrets of perRuntime modules are made anew", ErrInvalid, v1beta2.SystemNamespace, seedName)

@@ -2,18 +2,12 @@ package module
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"fmt"
 	"io"
-	"maps"
 
 	"golang.org/x/sync/errgroup"
-	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kyma-project/mothership/internal/apply"
-	"github.com/kyma-project/mothership/internal/bundle"
-	"github.com/kyma-project/mothership/internal/kind"
 	"github.com/kyma-project/mothership/internal/render"
 	"github.com/kyma-project/mothership/internal/source"
 	"github.com/kyma-project/mothership/reconciler"
@@ -32,6 +26,10 @@ type Options struct {
 	Key []byte
 	// Stdin is read for a source with the path "-".
 	Stdin io.Reader
+	// Applied is told what a module's objects look like while nothing drifts: after each time that it was applied to the end, and
+	// when Verify found nothing. runtime is Runtime.Name. It must be safe for concurrent use and must not block. Default:
+	// nobody is told.
+	Applied func(runtime string, b *apply.Baseline)
 }
 
 // Reconciler is the built-in module reconciler. It is safe for concurrent use on different modules.
@@ -40,112 +38,29 @@ type Reconciler struct{ o Options }
 var _ reconciler.Reconciler = (*Reconciler)(nil)
 
 // New makes a Reconciler.
-func New(o Options) *Reconciler { return &Reconciler{o: o} }
-
-// Rendered is a module as it would be sent to a class of runtimes.
-type Rendered struct {
-	Bundle *bundle.Bundle
-	// SourceDigest is the digest of the source, InputDigest of all that went into the bundle. Without a key there is no
-	// input digest: weak values could be guessed from it.
-	SourceDigest, InputDigest string
+func New(o Options) *Reconciler {
+	if o.Applied == nil {
+		o.Applied = func(string, *apply.Baseline) {}
+	}
+	return &Reconciler{o: o}
 }
 
-// RenderOptions say for which runtimes a module is rendered.
-type RenderOptions struct {
-	// Capabilities of the runtimes.
-	Capabilities render.Capabilities
-	// PerRuntime and Secret as in render.Request.
-	PerRuntime string
-	Secret     []byte
-}
-
-// Render fetches and renders a module without touching any runtime.
-func (r *Reconciler) Render(ctx context.Context, c reconciler.Component, o RenderOptions) (*Rendered, error) {
-	if err := validate(c); err != nil {
-		return nil, err
-	}
-	ref, err := source.RefOf(c.Template.Source)
-	if err != nil {
-		return nil, err
-	}
-	ref.Stdin = r.o.Stdin
-	tree, err := r.o.Sources.Fetch(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	values, err := mergedValues(c)
-	if err != nil {
-		return nil, err
-	}
-	req := render.Request{
-		Tree: tree, Kind: render.Kind(ref.Kind), Module: c.Name, Namespace: c.Namespace, Values: values,
-		Capabilities: o.Capabilities, PerRuntime: o.PerRuntime, Secret: o.Secret,
-	}
-	b, err := r.o.Renderer.Render(ctx, req)
-	if err != nil {
-		return nil, err
-	}
-	out := &Rendered{Bundle: b, SourceDigest: tree.Digest}
-	if len(r.o.Key) > 0 {
-		out.InputDigest = render.InputDigest(r.o.Key, req)
-	}
-	return out, out.addDefault(c)
-}
-
-// addDefault adds the module's default custom resource, which is created once and then belongs to its users.
-func (out *Rendered) addDefault(c reconciler.Component) error {
-	if c.Template.Data == nil || len(c.Template.Data.Raw) == 0 {
-		return nil
-	}
-	var obj map[string]any
-	if err := json.Unmarshal(c.Template.Data.Raw, &obj); err != nil {
-		return fmt.Errorf("reading the default custom resource (data) of module %q: %w", c.Name, err)
-	}
-	b, err := out.Bundle.With([]bundle.Manifest{{Object: obj, Origin: "data", Once: true}}, func(schema.GroupKind) kind.Scope { return kind.ScopeUnknown })
-	if err != nil {
-		return err
-	}
-	out.Bundle = b
-	if out.InputDigest != "" {
-		out.InputDigest = bundle.Digest(append([]byte(out.InputDigest), c.Template.Data.Raw...))
-	}
-	return nil
-}
-
-func mergedValues(c reconciler.Component) (map[string]any, error) {
-	values := map[string]any{}
-	if c.Template.Values != nil && len(c.Template.Values.Raw) > 0 {
-		if err := json.Unmarshal(c.Template.Values.Raw, &values); err != nil {
-			return nil, fmt.Errorf("reading the values of module %q: %w", c.Name, err)
-		}
-	}
-	return merge(values, c.Values), nil
-}
-
-// merge lays values over others, maps key by key, as Helm does. Neither is changed.
-func merge(base, over map[string]any) map[string]any {
-	out := maps.Clone(base)
-	if out == nil { // the template's values are null
-		out = map[string]any{}
-	}
-	for k, v := range over {
-		inner, ok := v.(map[string]any)
-		below, has := out[k].(map[string]any)
-		if ok && has {
-			v = merge(below, inner)
-		}
-		out[k] = v
-	}
-	return out
+// WithProgress is the same Reconciler, its caches and memory shared, telling somebody else what happens to each object.
+func (r *Reconciler) WithProgress(progress func(apply.Event)) *Reconciler {
+	q := *r
+	q.o.Applier = r.o.Applier.WithProgress(progress)
+	return &q
 }
 
 // Session is one module on one runtime, from an observation to its end. It is used by one goroutine.
 type Session struct {
 	r        *Reconciler
+	rt       *Runtime
 	c        reconciler.Component
 	set      *apply.Set
 	plan     *apply.Plan
 	rendered *Rendered
+	applied  bool // to the end
 }
 
 // Open renders the module for the runtime and reads the runtime's inventory of it, both at the same time.
@@ -160,16 +75,10 @@ func (r *Reconciler) OpenReadOnly(ctx context.Context, rt *Runtime, c reconciler
 }
 
 func (r *Reconciler) open(ctx context.Context, rt *Runtime, c reconciler.Component, seed seedFunc) (*Session, error) {
-	s := &Session{r: r, c: c}
-	version, err := rt.Version(ctx)
+	s := &Session{r: r, rt: rt, c: c}
+	o, err := optionsFor(ctx, rt, c, seed)
 	if err != nil {
 		return nil, err
-	}
-	o := RenderOptions{Capabilities: render.Capabilities{KubeVersion: version}}
-	if c.Template.PerRuntime {
-		if err := perRuntime(ctx, rt, seed, &o); err != nil {
-			return nil, err
-		}
 	}
 	g, gctx := errgroup.WithContext(ctx)
 	g.Go(func() (err error) {
@@ -183,12 +92,30 @@ func (r *Reconciler) open(ctx context.Context, rt *Runtime, c reconciler.Compone
 	return s, g.Wait()
 }
 
+// optionsFor says what rendering needs to know of a runtime. Errors are *RuntimeError, or about the seed.
+func optionsFor(ctx context.Context, rt *Runtime, c reconciler.Component, seed seedFunc) (RenderOptions, error) {
+	version, err := rt.Version(ctx)
+	if err != nil {
+		return RenderOptions{}, err
+	}
+	o := RenderOptions{Capabilities: render.Capabilities{KubeVersion: version}}
+	if c.Template.PerRuntime {
+		err = perRuntime(ctx, rt, seed, &o)
+	}
+	return o, err
+}
+
+// openSet reads the inventory. Errors are *RuntimeError, or apply.ErrForeignSet.
 func (r *Reconciler) openSet(ctx context.Context, rt *Runtime, c reconciler.Component) (*apply.Set, error) {
 	target, err := rt.target(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return r.o.Applier.Open(ctx, target, apply.ID{Namespace: c.Namespace, Module: c.Name})
+	set, err := r.o.Applier.Open(ctx, target, apply.ID{Namespace: c.Namespace, Module: c.Name})
+	if errors.Is(err, apply.ErrForeignSet) {
+		return nil, err
+	}
+	return set, ofRuntime(ctx, err)
 }
 
 // Rendered is what the module was rendered to.
@@ -210,15 +137,20 @@ func (s *Session) Observe(ctx context.Context, status bool) error {
 }
 
 // Apply carries out the plan: apply, prune, and the inventory that says so. Pruning happens only when everything was
-// applied.
-func (s *Session) Apply(ctx context.Context) error {
-	if err := s.set.Apply(ctx, s.plan); err != nil {
+// applied. Errors are those of apply.Set.
+func (s *Session) Apply(ctx context.Context, o apply.ApplyOptions) error {
+	if err := s.set.Apply(ctx, s.plan, o); err != nil {
 		return err
 	}
-	if err := s.set.Prune(ctx, s.plan); err != nil {
+	if err := s.set.Prune(ctx, s.plan, o); err != nil {
 		return err
 	}
-	return s.set.Finish(ctx, s.plan, s.rendered.InputDigest)
+	if err := s.set.Finish(ctx, s.plan, s.rendered.InputDigest); err != nil {
+		return err
+	}
+	s.applied = true
+	s.r.o.Applied(s.rt.Name(), s.set.Baseline(s.plan))
+	return nil
 }
 
 // Ready looks once at what is not ready.
@@ -240,12 +172,4 @@ func (r *Reconciler) OpenRemoval(ctx context.Context, rt *Runtime, c reconciler.
 		return nil, err
 	}
 	return r.openSet(ctx, rt, c)
-}
-
-func validate(c reconciler.Component) error {
-	var errs []error
-	for _, rule := range c.Template.Health {
-		errs = append(errs, apply.CheckHealth(rule))
-	}
-	return errors.Join(append(errs, validateIdentity(c))...)
 }

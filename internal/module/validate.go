@@ -10,9 +10,6 @@ import (
 	"github.com/kyma-project/mothership/reconciler"
 )
 
-// ErrInvalid says that a component cannot be worked on as it is described.
-var ErrInvalid = errors.New("invalid")
-
 // validateIdentity checks the names that everything in the runtime is found by.
 func validateIdentity(c reconciler.Component) error {
 	var errs []error
