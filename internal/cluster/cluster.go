@@ -38,6 +38,39 @@ type ListOptions struct {
 	MaxItems int
 }
 
+// WatchOptions narrow a watch.
+type WatchOptions struct {
+	// LabelSelector as in the Kubernetes API.
+	LabelSelector string
+	// ResourceVersion to go on from: that of a list, or of the last event. Empty begins with the objects that there are, as
+	// added ones.
+	ResourceVersion string
+}
+
+// WatchEventType says what happened to an object.
+type WatchEventType string
+
+// The types of events.
+const (
+	// WatchAdded: the object was made, or has got the label.
+	WatchAdded WatchEventType = "ADDED"
+	// WatchModified: it was changed.
+	WatchModified WatchEventType = "MODIFIED"
+	// WatchDeleted: it is gone, or has lost the label.
+	WatchDeleted WatchEventType = "DELETED"
+	// WatchBookmark: nothing happened up to the event's ResourceVersion. It has no object.
+	WatchBookmark WatchEventType = "BOOKMARK"
+)
+
+// WatchEvent is one event of a watch.
+type WatchEvent struct {
+	Type WatchEventType
+	// ResourceVersion to go on from after this event.
+	ResourceVersion string
+	// Object is the metadata of the object after the event, and before it of one that was deleted; nil for a bookmark.
+	Object *metav1.PartialObjectMetadata
+}
+
 // ApplyOptions of a server-side apply.
 type ApplyOptions struct {
 	// Manager is the field manager. Needed.

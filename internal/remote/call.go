@@ -22,6 +22,8 @@ type request struct {
 	etag         string // for If-None-Match
 	// idempotent says that a repetition does no harm even if the first attempt was processed.
 	idempotent bool
+	// lasts is how long the answer may go on: that of a watch does, beyond the deadline of a call. 0 for all others.
+	lasts time.Duration
 	// secret says that the server's words may quote a Secret's values.
 	secret bool
 }
@@ -83,7 +85,7 @@ func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error
 	if err != nil {
 		return q.fail(ReasonInvalid, 0, err)
 	}
-	resp, reqCtx, err := c.gate.send(req, q.verb)
+	resp, reqCtx, err := c.gate.send(req, q.verb, q.lasts)
 	if err != nil {
 		if ctx.Err() != nil {
 			return q.interrupted(context.Cause(ctx), nil)

@@ -17,8 +17,9 @@ type Client struct {
 	retries int
 	mapping *mapping
 
-	backoff func(attempt int) time.Duration
-	pause   func(context.Context, time.Duration) error
+	backoff  func(attempt int) time.Duration
+	watchFor func() time.Duration
+	pause    func(context.Context, time.Duration) error
 }
 
 // New makes a client of the runtime that cfg leads to. No request is made. cfg is copied; its own limits and timeout are
@@ -43,8 +44,7 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 		},
 		retries: o.Retries,
 		mapping: newMapping(),
-		backoff: backoff,
-		pause:   pause,
+		backoff: backoff, watchFor: watchFor, pause: pause,
 	}, nil
 }
 

@@ -98,7 +98,7 @@ type Error struct {
 var gerunds = map[string]string{
 	VerbGet: "reading", VerbList: "listing", VerbCreate: "creating", VerbPatch: "patching", VerbApply: "applying",
 	VerbDelete: "deleting", VerbDiscovery: "discovering", VerbVersion: "reading",
-	VerbWait: "waiting for",
+	VerbWait: "waiting for", VerbWatch: "watching",
 }
 
 // Error is the message: what, to what, why. "applying Deployment.apps demo/web: 403 forbidden: …".

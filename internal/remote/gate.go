@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"net/url"
 	"strings"
@@ -93,12 +94,13 @@ func withoutURL(err error) error {
 
 // RoundTrip sends a request. Errors are the transport's, or context.Cause of the request's context.
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, _, err := g.send(req, verbOf(req))
+	resp, _, err := g.send(req, verbOf(req), 0)
 	return resp, err
 }
 
-// send is RoundTrip for a request that counts as a verb; the context that it returns ends when the request's deadline does.
-func (g *gate) send(req *http.Request, verb string) (*http.Response, context.Context, error) {
+// send is RoundTrip for a request that counts as a verb; the context that it returns ends when the request's deadline does. The
+// answer to a watch lasts longer than that: once it has begun, it takes no slot from others, and its size has no bound.
+func (g *gate) send(req *http.Request, verb string, lasts time.Duration) (*http.Response, context.Context, error) {
 	ctx := req.Context()
 	if err := g.enter(ctx); err != nil {
 		closeBody(req)
@@ -106,19 +108,37 @@ func (g *gate) send(req *http.Request, verb string) (*http.Response, context.Con
 	}
 	gen := g.acquire()
 	g.counter.add(verb)
-	ctx, cancel := context.WithTimeoutCause(ctx, g.timeout, errDeadline)
+	ctx, extend, cancel := g.deadline(ctx, lasts)
+	leave := sync.OnceFunc(func() { <-g.slots })
 	end := sync.OnceFunc(func() {
 		cancel()
 		g.release(gen)
-		<-g.slots
+		leave()
 	})
 	resp, err := gen.transport.RoundTrip(gen.address(req.WithContext(ctx)))
 	if err != nil {
 		end()
 		return nil, ctx, err
 	}
-	resp.Body = &body{ReadCloser: resp.Body, left: boundOf(verb), end: end, gen: gen}
+	left := boundOf(verb)
+	if lasts > 0 && resp.StatusCode == http.StatusOK {
+		extend()
+		leave()
+		left = math.MaxInt64 // its reader bounds each event
+	}
+	resp.Body = &body{ReadCloser: resp.Body, left: left, end: end, gen: gen}
 	return resp, ctx, nil
+}
+
+// deadline ends a request's context with errDeadline when its time is over. extend gives a watch the time that it lasts.
+func (g *gate) deadline(ctx context.Context, lasts time.Duration) (_ context.Context, extend, cancel func()) {
+	if lasts <= 0 {
+		ctx, cancel := context.WithTimeoutCause(ctx, g.timeout, errDeadline)
+		return ctx, func() {}, cancel
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(g.timeout, func() { end(errDeadline) })
+	return ctx, func() { timer.Reset(lasts) }, func() { timer.Stop(); end(nil) }
 }
 
 // enter waits for a slot and a token.
@@ -188,8 +208,11 @@ func (gen *generation) address(req *http.Request) *http.Request {
 }
 
 func boundOf(verb string) int64 {
-	if verb == VerbList || verb == VerbDiscovery {
+	switch verb {
+	case VerbList, VerbDiscovery:
 		return maxListBody
+	case VerbWatch:
+		return maxWatchEvent
 	}
 	return maxObjectBody
 }

@@ -32,6 +32,12 @@ func listDefaults(o ListOptions) ListOptions {
 // ListMeta lists the metadata of objects, consistent and complete, page by page. A list whose pages expire is begun anew,
 // at most three times; then it is ErrExpired. The items carry the resource's kind. Errors are *Error.
 func (c *Client) ListMeta(ctx context.Context, r Resource, o ListOptions) ([]metav1.PartialObjectMetadata, error) {
+	items, _, err := c.ListMetaVersion(ctx, r, o)
+	return items, err
+}
+
+// ListMetaVersion is ListMeta, and gives the resourceVersion of the list too: a watch that begins there misses nothing.
+func (c *Client) ListMetaVersion(ctx context.Context, r Resource, o ListOptions) (items []metav1.PartialObjectMetadata, resourceVersion string, err error) {
 	apiVersion, kind := r.GVK().ToAPIVersionAndKind()
 	return list(ctx, c, r, o, acceptMetaList, func(dec *json.Decoder, item *metav1.PartialObjectMetadata) error {
 		if err := dec.Decode(item); err != nil {
@@ -45,9 +51,10 @@ func (c *Client) ListMeta(ctx context.Context, r Resource, o ListOptions) ([]met
 // List lists whole objects; otherwise it is like ListMeta.
 func (c *Client) List(ctx context.Context, r Resource, o ListOptions) ([]unstructured.Unstructured, error) {
 	gvk := r.GVK()
-	return list(ctx, c, r, o, acceptJSON, func(dec *json.Decoder, item *unstructured.Unstructured) error {
+	items, _, err := list(ctx, c, r, o, acceptJSON, func(dec *json.Decoder, item *unstructured.Unstructured) error {
 		return decodeItem(dec, item, gvk)
 	})
+	return items, err
 }
 
 // decodeItem decodes an object of a list, which says what it is in the list's kind only.
@@ -68,20 +75,22 @@ func decodeItem(dec *json.Decoder, item *unstructured.Unstructured, gvk schema.G
 	return named(item.GetName())
 }
 
-// list reads all pages, and begins anew when one has expired.
-func list[T any](ctx context.Context, c *Client, r Resource, o ListOptions, accept string, decode func(*json.Decoder, *T) error) ([]T, error) {
+// list reads all pages, and begins anew when one has expired. The version is that of all pages.
+func list[T any](
+	ctx context.Context, c *Client, r Resource, o ListOptions, accept string, decode func(*json.Decoder, *T) error,
+) (items []T, version string, err error) {
 	o = listDefaults(o)
 	q, err := listRequest(r, o, accept)
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
 	for restart := 0; ; restart++ {
-		items, err := pages(ctx, c, q, o, decode)
+		items, version, err = pages(ctx, c, q, o, decode)
 		if err == nil {
-			return items, nil
+			return items, version, nil
 		}
 		if restart >= maxRestarts || !errors.Is(err, ErrExpired) {
-			return nil, err
+			return nil, "", err
 		}
 	}
 }
@@ -107,35 +116,34 @@ func listRequest(r Resource, o ListOptions, accept string) (*request, error) {
 }
 
 // pages reads a list from its start. Each page but the last brings at least one item, so MaxItems bounds them too.
-func pages[T any](ctx context.Context, c *Client, q *request, o ListOptions, decode func(*json.Decoder, *T) error) ([]T, error) {
-	var items []T
+func pages[T any](ctx context.Context, c *Client, q *request, o ListOptions, decode func(*json.Decoder, *T) error) (items []T, version string, err error) {
 	q.query.Del("continue")
 	for {
-		more, next, err := readPage(ctx, c, q, items, o.MaxItems, decode)
+		more, p, err := readPage(ctx, c, q, items, o.MaxItems, decode)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		if next == "" {
-			return more, nil
+		if p.Continue == "" {
+			return more, p.ResourceVersion, nil
 		}
 		if len(more) == len(items) {
-			return nil, q.fail(ReasonTruncated, 0, fmt.Errorf("an empty page that promises more: %w", io.ErrUnexpectedEOF))
+			return nil, "", q.fail(ReasonTruncated, 0, fmt.Errorf("an empty page that promises more: %w", io.ErrUnexpectedEOF))
 		}
 		items = more
-		q.query.Set("continue", next)
+		q.query.Set("continue", p.Continue)
 	}
 }
 
-// readPage appends the items of one page, and gives the token of the next one.
+// readPage appends the items of one page, and gives what the page says of itself.
 func readPage[T any](
 	ctx context.Context, c *Client, q *request, items []T, maxItems int, decode func(*json.Decoder, *T) error,
-) (all []T, next string, err error) {
+) (all []T, p page, err error) {
 	err = c.call(ctx, q, func(resp *http.Response) error {
 		if err := checkJSON(resp); err != nil {
 			return err
 		}
 		all = items // an attempt that broke off may have left some
-		p, err := decodePage(resp.Body, func(dec *json.Decoder) error {
+		p, err = decodePage(resp.Body, func(dec *json.Decoder) error {
 			if len(all) >= maxItems {
 				return q.fail(ReasonTooLarge, 0, fmt.Errorf("more than %d items", maxItems))
 			}
@@ -146,8 +154,7 @@ func readPage[T any](
 			all = append(all, item)
 			return nil
 		})
-		next = p.Continue
 		return err
 	})
-	return all, next, err
+	return all, p, err
 }

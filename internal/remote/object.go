@@ -25,6 +25,10 @@ type (
 	DeleteOptions = cluster.DeleteOptions
 	// ListOptions of List and ListMeta.
 	ListOptions = cluster.ListOptions
+	// WatchOptions of WatchMeta.
+	WatchOptions = cluster.WatchOptions
+	// WatchEvent is one event of WatchMeta.
+	WatchEvent = cluster.WatchEvent
 )
 
 // Get reads an object. namespace is empty for cluster-wide kinds.
@@ -130,14 +134,15 @@ func objectRequest(verb, method string, r Resource, namespace, name string) (*re
 
 // check refuses what would lead to another URL than the one meant.
 func (q *request) check(r Resource, namespace, name string) error {
+	collection := q.verb == VerbList || q.verb == VerbWatch
 	switch {
 	case r.Version == "" || r.Resource == "":
 		return errors.New("the resource has no version or name")
-	case r.Namespaced && namespace == "" && q.verb != VerbList:
+	case r.Namespaced && namespace == "" && !collection:
 		return errors.New("a namespace is needed")
 	case !r.Namespaced && namespace != "":
 		return fmt.Errorf("the kind is cluster-wide, but namespace %s is given", namespace)
-	case name == "" && q.verb != VerbList && q.verb != VerbCreate:
+	case name == "" && !collection && q.verb != VerbCreate:
 		return errors.New("a name is needed")
 	}
 	return checkSegments(r.Group, r.Version, r.Resource, namespace, name)

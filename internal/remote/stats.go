@@ -19,6 +19,7 @@ const (
 	VerbDeleteCollection = "deletecollection"
 	VerbDiscovery        = "discovery"
 	VerbVersion          = "version"
+	VerbWatch            = "watch"
 	// VerbWait counts the looks of Serves.
 	VerbWait = "wait"
 )
