@@ -31,7 +31,7 @@ func TestStateNeverShowsItsKubeconfig(t *testing.T) {
 	}
 	leaks := []string{
 		secret, hex.EncodeToString([]byte(secret)), strings.ToUpper(hex.EncodeToString([]byte(secret))),
-		base64.StdEncoding.EncodeToString([]byte(secret)), fmt.Sprint([]byte(secret)), "0x74",
+		base64.StdEncoding.EncodeToString([]byte(secret)), fmt.Sprintf("%d", []byte(secret)), "0x74",
 	}
 	for name, way := range ways {
 		t.Run(name, func(t *testing.T) {

@@ -38,7 +38,7 @@ func (s *Server) tryAPIServer(ctx context.Context, port int) (err error) {
 	if s.port, err = choosePort(port); err != nil {
 		return err
 	}
-	c.args = s.apiserverArgs()
+	c.args, c.env = s.apiserverArgs(), s.options.env()
 	if s.apiserver, err = startProcess(c); err != nil {
 		return err
 	}

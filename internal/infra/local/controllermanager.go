@@ -19,7 +19,7 @@ func (s *Server) tryControllers(ctx context.Context) error {
 		return err
 	}
 	s.controllers, err = startProcess(command{
-		assets: s.options.Assets, name: binControllerManager, args: args,
+		assets: s.options.Assets, name: binControllerManager, args: args, env: s.options.env(),
 		dir: s.folder.path, workDir: s.folder.path,
 	})
 	if err != nil {

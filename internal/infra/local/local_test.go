@@ -24,7 +24,7 @@ import (
 func alone(o *local.Options) { o.Controllers = nil }
 
 // client returns a client for a configuration.
-func client(t *testing.T, config *rest.Config) *kubernetes.Clientset {
+func client(t testing.TB, config *rest.Config) *kubernetes.Clientset {
 	t.Helper()
 	c, err := kubernetes.NewForConfig(config)
 	if err != nil {

@@ -22,6 +22,9 @@ type Options struct {
 	Controllers []string
 	// Nodes runs the simulation of the package node, so that pods get Ready without machines.
 	Nodes bool
+	// Frugal has API server and controllers collect their garbage twice as often (GOGC=50): less memory for more work, see the
+	// package's overview. For servers of which there are many, or that run for long.
+	Frugal bool
 	// APIServerArgs are further arguments of kube-apiserver; they win over ours.
 	APIServerArgs []string
 	// Etcd is shared with other servers and closed by its owner, after them. Nil: one of its own.
@@ -57,6 +60,14 @@ func (o *Options) validate() error {
 	}
 	if !strings.HasPrefix(o.Prefix, "/") {
 		return fmt.Errorf("key prefix %q: it must begin with a slash", o.Prefix)
+	}
+	return nil
+}
+
+// env is what the children have in their environment besides what all have.
+func (o *Options) env() []string {
+	if o.Frugal {
+		return []string{"GOGC=50"}
 	}
 	return nil
 }

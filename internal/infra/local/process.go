@@ -18,7 +18,7 @@ const killGrace = 15 * time.Second
 // command is what a child is started with.
 type command struct {
 	assets, name string
-	args         []string
+	args, env    []string
 	// dir takes the child's log and pid file; workDir is its working directory.
 	dir, workDir string
 }
@@ -45,7 +45,7 @@ func startProcess(c command) (*process, error) {
 	p := &process{command: c, done: make(chan struct{})}
 	p.cmd = exec.Command(filepath.Join(c.assets, c.name), c.args...)
 	p.cmd.Dir, p.cmd.Stdout, p.cmd.Stderr = c.workDir, log, log
-	p.cmd.Env = []string{"HOME=" + c.dir, "TMPDIR=" + os.TempDir()} // nothing of ours: neither proxies nor secrets
+	p.cmd.Env = append([]string{"HOME=" + c.dir, "TMPDIR=" + os.TempDir()}, c.env...) // nothing of ours: neither proxies nor secrets
 	p.cmd.SysProcAttr = childAttributes()
 	started := make(chan error)
 	go p.run(started)
