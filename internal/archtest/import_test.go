@@ -42,6 +42,34 @@ var imports = map[string][]string{
 		"internal/render", "internal/source", "reconciler",
 	},
 
+	// The fleet: what the controllers share, the controllers, and the only place that wires everything.
+	"internal/catalog": {"api/v1beta2"},
+	"internal/fleet":   {"internal/engine"},
+	"internal/access":  {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
+	"internal/controllers": {
+		"internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
+		"internal/controllers/kyma/module", "internal/controllers/kyma/status", "internal/controllers/runtime/drift",
+		"internal/controllers/runtime/lifecycle", "internal/controllers/values", "internal/engine", "internal/fleet", "internal/infra",
+		"internal/module", "internal/remote", "internal/render", "internal/source", "reconciler",
+	},
+	"internal/controllers/catalog":           {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
+	"internal/controllers/kyma/lifecycle":    {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
+	"internal/controllers/kyma/status":       {"api/v1beta2", "internal/catalog"},
+	"internal/controllers/values":            {"api/v1beta2", "internal/controllers/kyma/module", "internal/engine", "internal/fleet"},
+	"internal/controllers/runtime/lifecycle": {"api/v1beta2", "internal/access", "internal/catalog", "internal/engine", "internal/fleet", "internal/infra"},
+	"internal/controllers/kyma/module": {
+		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/kyma/status", "internal/engine",
+		"internal/fleet", "internal/module", "internal/render", "internal/source", "reconciler",
+	},
+	"internal/controllers/runtime/drift": {
+		"api/v1beta2", "internal/access", "internal/apply", "internal/bundle", "internal/cluster", "internal/controllers/kyma/status",
+		"internal/engine", "internal/fleet", "internal/module", "reconciler",
+	},
+	"controlplane": {
+		"api/crd", "api/v1beta2", "internal/controllers", "internal/engine", "internal/infra", "internal/infra/byoc", "internal/infra/local",
+		"internal/infra/local/provider", "internal/render", "internal/source", "reconciler",
+	},
+
 	// The library, and the commands on top of it.
 	".": {
 		"api/v1beta2", "internal/apply", "internal/bundle", "internal/cluster", "internal/kind", "internal/module",

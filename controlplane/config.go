@@ -1,0 +1,93 @@
+package controlplane
+
+import (
+	"errors"
+	"fmt"
+	"path/filepath"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/client-go/rest"
+
+	"github.com/kyma-project/mothership/reconciler"
+)
+
+// Config of Start. Either Local or Cluster is needed; for the rest, the zero value works.
+type Config struct {
+	// Local starts a control plane of its own on this machine: a real kube-apiserver and etcd as child processes.
+	Local *Local
+	// Cluster is the existing cluster whose API holds the control plane's objects.
+	Cluster *rest.Config
+	// Namespace for what the control plane keeps for itself. Default: kcp-system.
+	Namespace string
+	// Address of metrics, health and explanations, over HTTP. Whoever reaches it can read the state of the fleet, but no secret.
+	// Default: a free port on 127.0.0.1. "none": none.
+	Address string
+	// Reconcilers that templates can name, by name.
+	Reconcilers map[string]reconciler.Reconciler
+	// RenderCommand starts a child process that renders downloads (see mothership.RenderChild), so that none can harm the control
+	// plane. Without it they are rendered in this process.
+	RenderCommand []string
+	// SourceRoot is the folder that templates' local paths must be in. "/" allows all; empty allows none, except that a Local
+	// control plane allows all.
+	SourceRoot string
+	// VerifyInterval is how often each runtime is compared with what it should be. Default: 1 h, which is also the most.
+	VerifyInterval time.Duration
+	// Workers is how many modules are worked on at the same time. Default: 32.
+	Workers int
+	// Log of the control plane. Default: none.
+	Log logr.Logger
+}
+
+// Local says how to run a control plane on this machine.
+type Local struct {
+	// Dir is its state folder, also that of the runtimes of provider "local". A start from the same folder continues. One
+	// control plane at a time can use it. Needed.
+	Dir string
+	// Assets is the folder of the Kubernetes executables. Default: KUBEBUILDER_ASSETS, or what make kube has built.
+	Assets string
+	// Port of its API server on 127.0.0.1. Default: that of the last start, or a free one.
+	Port int
+}
+
+// DefaultNamespace is that of the control plane's objects.
+const DefaultNamespace = "kcp-system"
+
+// maxVerifyInterval is the longest that drift may go unnoticed where nothing watches.
+const maxVerifyInterval = time.Hour
+
+// Validate says what is wrong with the configuration.
+func (c *Config) Validate() error {
+	switch {
+	case (c.Local == nil) == (c.Cluster == nil):
+		return errors.New("set either Local or Cluster")
+	case c.Local != nil && c.Local.Dir == "":
+		return errors.New("set Local.Dir: the folder that the control plane keeps its state in")
+	case c.VerifyInterval < 0 || c.VerifyInterval > maxVerifyInterval:
+		return fmt.Errorf("VerifyInterval is %s: it must be at most %s, or 0 for that", c.VerifyInterval, maxVerifyInterval)
+	case c.Workers < 0:
+		return fmt.Errorf("Workers is %d: it must be positive, or 0 for the default", c.Workers)
+	case c.SourceRoot != "" && !filepath.IsAbs(c.SourceRoot):
+		return fmt.Errorf("SourceRoot is %q: it must be an absolute path", c.SourceRoot)
+	}
+	return nil
+}
+
+func (c Config) withDefaults() Config {
+	if c.Namespace == "" {
+		c.Namespace = DefaultNamespace
+	}
+	if c.Address == "" {
+		c.Address = "127.0.0.1:0"
+	}
+	if c.SourceRoot == "" && c.Local != nil {
+		c.SourceRoot = "/"
+	}
+	if c.VerifyInterval == 0 {
+		c.VerifyInterval = maxVerifyInterval
+	}
+	if c.Log.GetSink() == nil {
+		c.Log = logr.Discard()
+	}
+	return c
+}

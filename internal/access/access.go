@@ -1,0 +1,334 @@
+// Package access keeps the connections to runtimes: made when they are first used, given other credentials when the kubeconfig's
+// Secret changes, closed when nobody has used them for a while.
+//
+// Kubeconfigs are read live from their Secret each time that a connection is made, and never kept. The package may import the api
+// module, internal/module, internal/remote, internal/cluster and controller-runtime's client.
+package access
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/cluster"
+	"github.com/kyma-project/mothership/internal/module"
+	"github.com/kyma-project/mothership/internal/remote"
+)
+
+// Error says why there is no connection to a runtime, before it was even tried.
+type Error struct {
+	// Reason is one of the api module's reasons of ConditionReachable.
+	Reason string
+	// Message says what is missing and what to do.
+	Message string
+}
+
+// Error is the message.
+func (e *Error) Error() string { return e.Message }
+
+// Options of New.
+type Options struct {
+	// Cache reads Runtimes and the metadata of Secrets. Needed.
+	Cache client.Reader
+	// Live reads Secrets. Needed.
+	Live client.Reader
+	// Connection limits what is asked of each runtime.
+	Connection remote.Options
+	// Idle is how long an unused connection is kept. Default: 5 m.
+	Idle time.Duration
+}
+
+// Pool is the connections to all runtimes. It is safe for concurrent use.
+type Pool struct {
+	o Options
+
+	mu      sync.Mutex
+	entries map[types.NamespacedName]*entry
+	closed  remote.Stats // of connections that are no more
+}
+
+// entry is one runtime's connection. Its own lock is held while it is made, so that others wait for it and not for each other.
+type entry struct {
+	client  atomic.Pointer[remote.Client] // set once
+	mu      sync.Mutex
+	runtime *module.Runtime
+	version string // of the kubeconfig
+
+	users int       // guarded by the pool's lock
+	used  time.Time // guarded by the pool's lock
+}
+
+// New makes a Pool without connections.
+func New(o Options) *Pool {
+	o.Idle = cmp.Or(o.Idle, 5*time.Minute)
+	return &Pool{o: o, entries: map[types.NamespacedName]*entry{}, closed: remote.Stats{}}
+}
+
+// Get is the connection to a runtime, until release is called. The runtime is asked who it is where that is not known: once
+// for each kubeconfig. Errors: *Error where there is nothing to connect to; what module.Runtime.Probe returns.
+func (p *Pool) Get(ctx context.Context, name types.NamespacedName) (rt *module.Runtime, release func(), err error) {
+	e := p.enter(name)
+	leave := sync.OnceFunc(func() { p.leave(e) })
+	rt, err = p.connect(ctx, name, e)
+	if err != nil {
+		leave()
+		return nil, nil, err
+	}
+	return rt, leave, nil
+}
+
+// Known is who a cluster is.
+type Known struct {
+	// UID of its kube-system namespace, and Version of its Kubernetes.
+	UID, Version string
+	// Kubeconfig names the version of the kubeconfig that led to it.
+	Kubeconfig string
+}
+
+// Identify says who a runtime is. It asks the runtime where that is not known of its kubeconfig.
+func (p *Pool) Identify(ctx context.Context, name types.NamespacedName) (Known, error) {
+	e := p.enter(name)
+	defer p.leave(e)
+	rt, err := p.connect(ctx, name, e)
+	if err != nil {
+		return Known{}, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	uid, version := rt.Known()
+	return Known{UID: uid, Version: version, Kubeconfig: e.version}, nil
+}
+
+// ReasonOf is the api module's reason for a runtime not to be reachable.
+func ReasonOf(err error) string {
+	var missing *Error
+	switch {
+	case errors.As(err, &missing):
+		return missing.Reason
+	case errors.Is(err, cluster.ErrUnauthorized):
+		return v1beta2.ReasonUnauthorized
+	case errors.Is(err, cluster.ErrForbidden):
+		return v1beta2.ReasonForbidden
+	case errors.Is(err, cluster.ErrThrottled), errors.Is(err, cluster.ErrUnavailable):
+		return v1beta2.ReasonUnavailable
+	}
+	return v1beta2.ReasonUnreachable
+}
+
+func (p *Pool) enter(name types.NamespacedName) *entry {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e := p.entries[name]
+	if e == nil {
+		e = &entry{}
+		p.entries[name] = e
+	}
+	e.users++
+	return e
+}
+
+func (p *Pool) leave(e *entry) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	e.users--
+	e.used = time.Now()
+}
+
+// connect makes the connection, or checks that it is still the one that the Secret says.
+func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry) (*module.Runtime, error) {
+	var obj v1beta2.Runtime
+	if err := p.o.Cache.Get(ctx, name, &obj); err != nil {
+		if apierrors.IsNotFound(err) {
+			return nil, &Error{v1beta2.ReasonRuntimeMissing, fmt.Sprintf("there is no Runtime %s in namespace %s: create it, or delete the Kyma", name.Name, name.Namespace)}
+		}
+		return nil, fmt.Errorf("reading Runtime %s: %w", name, err)
+	}
+	ref := SecretOf(&obj)
+	version, err := p.secretVersion(ctx, name.Namespace, ref)
+	if err != nil {
+		return nil, err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.runtime != nil && e.version == version {
+		return e.runtime, nil
+	}
+	if err := p.open(ctx, &obj, ref, e); err != nil {
+		return nil, err
+	}
+	return e.runtime, p.identify(ctx, &obj, e)
+}
+
+// SecretOf is where a Runtime's kubeconfig is.
+func SecretOf(r *v1beta2.Runtime) v1beta2.SecretKeyReference {
+	ref := v1beta2.SecretKeyReference{Name: r.Name + "-kubeconfig"}
+	if r.Spec.Provider == v1beta2.ProviderBYOC && r.Spec.Kubeconfig != nil { // other providers write one themselves
+		ref = r.Spec.Kubeconfig.SecretRef
+	}
+	ref.Key = cmp.Or(ref.Key, "kubeconfig")
+	return ref
+}
+
+// secretVersion changes with every change of the Secret.
+func (p *Pool) secretVersion(ctx context.Context, namespace string, ref v1beta2.SecretKeyReference) (string, error) {
+	meta := metav1.PartialObjectMetadata{}
+	meta.SetGroupVersionKind(corev1.SchemeGroupVersion.WithKind("Secret"))
+	err := p.o.Cache.Get(ctx, types.NamespacedName{Namespace: namespace, Name: ref.Name}, &meta)
+	if apierrors.IsNotFound(err) {
+		return "", missing(ref)
+	}
+	if err != nil {
+		return "", fmt.Errorf("reading the metadata of Secret %s: %w", ref.Name, err)
+	}
+	return VersionOf(&meta.ObjectMeta), nil
+}
+
+// VersionOf names the content of a Secret.
+func VersionOf(meta *metav1.ObjectMeta) string { return string(meta.UID) + "/" + meta.ResourceVersion }
+
+func missing(ref v1beta2.SecretKeyReference) error {
+	return &Error{v1beta2.ReasonRuntimeNotReady, fmt.Sprintf("Secret %s with the runtime's kubeconfig does not exist (yet)", ref.Name)}
+}
+
+// open reads the kubeconfig and gives it to the client. The entry's lock is held.
+func (p *Pool) open(ctx context.Context, r *v1beta2.Runtime, ref v1beta2.SecretKeyReference, e *entry) error {
+	var secret corev1.Secret
+	err := p.o.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: ref.Name}, &secret)
+	if apierrors.IsNotFound(err) {
+		return missing(ref)
+	}
+	if err != nil {
+		return fmt.Errorf("reading Secret %s: %w", ref.Name, err)
+	}
+	cfg, err := remote.LoadKubeconfig(secret.Data[ref.Key], "")
+	if err != nil {
+		return &Error{v1beta2.ReasonKubeconfigInvalid, fmt.Sprintf("the kubeconfig in Secret %s, key %s, cannot be used: %v", ref.Name, ref.Key, err)}
+	}
+	c := e.client.Load()
+	if c == nil {
+		c, err = remote.New(cfg, p.o.Connection)
+	} else {
+		err = c.Swap(cfg)
+	}
+	if err != nil {
+		return &Error{v1beta2.ReasonKubeconfigInvalid, fmt.Sprintf("the kubeconfig in Secret %s, key %s, cannot be used: %v", ref.Name, ref.Key, err)}
+	}
+	e.client.Store(c)
+	e.runtime, e.version = module.NewRuntime(r.Namespace+"/"+r.Name, c), VersionOf(&secret.ObjectMeta)
+	return nil
+}
+
+// identify asks the runtime who it is, unless that was found out with the same kubeconfig before. Without an answer there is no
+// connection. The entry's lock is held.
+func (p *Pool) identify(ctx context.Context, r *v1beta2.Runtime, e *entry) error {
+	if FactOf(r, v1beta2.FactKubeconfigVersion) == e.version {
+		e.runtime.SetKnown(FactOf(r, v1beta2.FactRuntimeUID), FactOf(r, v1beta2.FactKubernetesVersion))
+		return nil
+	}
+	if err := e.runtime.Probe(ctx); err != nil {
+		e.runtime = nil
+		return err
+	}
+	return nil
+}
+
+// FactOf is the value of a Runtime's fact, empty if it is not known.
+func FactOf(r *v1beta2.Runtime, key string) string {
+	for _, f := range r.Status.Facts {
+		if f.Key == key {
+			return f.Value
+		}
+	}
+	return ""
+}
+
+// Gone says that a cluster is no more, or no longer ours: its Runtime (nil if there is none) has been deleted to the end, or is
+// to be abandoned. A cluster that merely does not answer is not gone.
+func Gone(r *v1beta2.Runtime) bool {
+	return r == nil || (r.DeletionTimestamp != nil && r.Spec.DeletionPolicy == v1beta2.DeletionAbandon)
+}
+
+// Forget drops a runtime's connection, as soon as nobody uses it.
+func (p *Pool) Forget(name types.NamespacedName) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if e := p.entries[name]; e != nil {
+		e.used = time.Time{}
+		p.drop(name, e)
+	}
+}
+
+// drop closes a connection that nobody uses. The pool's lock is held.
+func (p *Pool) drop(name types.NamespacedName, e *entry) {
+	if e.users > 0 {
+		return
+	}
+	delete(p.entries, name)
+	c := e.client.Load()
+	if c == nil {
+		return
+	}
+	for verb, n := range c.Stats() {
+		p.closed[verb] += n
+	}
+	c.Close()
+}
+
+// Run closes idle connections until the context ends, and then all that nobody uses.
+func (p *Pool) Run(ctx context.Context) error {
+	tick := time.NewTicker(p.o.Idle / 5)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			p.closeOlder(time.Now())
+			return nil
+		case now := <-tick.C:
+			p.closeOlder(now.Add(-p.o.Idle))
+		}
+	}
+}
+
+func (p *Pool) closeOlder(than time.Time) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	for name, e := range p.entries {
+		if !e.used.After(than) {
+			p.drop(name, e)
+		}
+	}
+}
+
+// Open is the number of connections.
+func (p *Pool) Open() int {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return len(p.entries)
+}
+
+// Stats is the number of requests to all runtimes since the start, by verb.
+func (p *Pool) Stats() remote.Stats {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	sum := maps.Clone(p.closed)
+	for _, e := range p.entries {
+		if c := e.client.Load(); c != nil {
+			for verb, n := range c.Stats() {
+				sum[verb] += n
+			}
+		}
+	}
+	return sum
+}

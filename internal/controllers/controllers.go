@@ -1,0 +1,199 @@
+// Package controllers puts the controllers together: one list of them, what they share, and the engine that calls those that work on
+// runtimes.
+//
+// # Overview
+//
+//	kyma/lifecycle     a Kyma changed → its modules, to the engine; finalizer
+//	kyma/module        called by the engine: one module on one runtime
+//	kyma/status        the only writer of the status of Kymas
+//	runtime/lifecycle  a Runtime changed → provider, kubeconfig, who the cluster is
+//	runtime/drift      called by the engine: verification and probes; metadata watches
+//	catalog            a template or release changed → the modules that it concerns
+//	values             a Secret or ConfigMap of valuesFrom changed → the modules that use it
+//
+// The controllers know each other by the engine and the status writer only. Package controlplane is the only one that imports
+// this one; this one may import everything below it.
+package controllers
+
+import (
+	"context"
+	"encoding/hex"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/types"
+	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/internal/access"
+	"github.com/kyma-project/mothership/internal/apply"
+	"github.com/kyma-project/mothership/internal/catalog"
+	catalogcontroller "github.com/kyma-project/mothership/internal/controllers/catalog"
+	kymalifecycle "github.com/kyma-project/mothership/internal/controllers/kyma/lifecycle"
+	kymamodule "github.com/kyma-project/mothership/internal/controllers/kyma/module"
+	"github.com/kyma-project/mothership/internal/controllers/kyma/status"
+	"github.com/kyma-project/mothership/internal/controllers/runtime/drift"
+	runtimelifecycle "github.com/kyma-project/mothership/internal/controllers/runtime/lifecycle"
+	"github.com/kyma-project/mothership/internal/controllers/values"
+	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/fleet"
+	"github.com/kyma-project/mothership/internal/infra"
+	"github.com/kyma-project/mothership/internal/module"
+	"github.com/kyma-project/mothership/internal/remote"
+	"github.com/kyma-project/mothership/internal/render"
+	"github.com/kyma-project/mothership/internal/source"
+	"github.com/kyma-project/mothership/reconciler"
+)
+
+// Options of New.
+type Options struct {
+	// Manager has the caches and clients of the control plane's API. Needed.
+	Manager ctrl.Manager
+	// Providers of clusters by name. Needed.
+	Providers map[string]infra.Provider
+	// Owner is the identity of the control plane, Key that of its input digests. Needed.
+	Owner string
+	Key   []byte
+	// Sources and Renderer of modules. Needed.
+	Sources  source.Fetcher
+	Renderer render.Renderer
+	// Reconcilers that templates can name.
+	Reconcilers map[string]reconciler.Reconciler
+	// Engine's options; Observe is used.
+	Engine engine.Options
+	// Connection limits what is asked of each runtime.
+	Connection remote.Options
+	// Verify is the interval of verification. Default: 1 h.
+	Verify time.Duration
+	// Log of the controllers.
+	Log logr.Logger
+}
+
+// Fleet is the controllers at work.
+type Fleet struct {
+	o        Options
+	engine   *engine.Engine
+	status   *status.Writer
+	access   *access.Pool
+	catalog  *catalogcontroller.Controller
+	modules  *kymamodule.Controller
+	drift    *drift.Controller
+	suspects fleet.Suspects
+	claims   fleet.Claims
+	metrics  *metrics
+}
+
+// setup is what each controller of the manager has.
+type setup interface {
+	SetupWithManager(mgr ctrl.Manager) error
+}
+
+// New sets the controllers up with the manager. Nothing works before Run and the manager's start.
+func New(o Options) (*Fleet, error) {
+	if o.Verify <= 0 {
+		o.Verify = time.Hour
+	}
+	f := &Fleet{o: o}
+	f.metrics = newMetrics(f)
+	o.Engine.Observe = f.metrics.observe
+	f.engine = engine.New(engine.RunnerFunc(f.run), o.Engine)
+	for _, c := range f.controllers(catalog.NewStore()) {
+		if err := c.SetupWithManager(o.Manager); err != nil {
+			return nil, err
+		}
+	}
+	return f, nil
+}
+
+// controllers makes what is shared, and the list of controllers.
+func (f *Fleet) controllers(store *catalog.Store) []setup {
+	mgr, o := f.o.Manager, f.o
+	cached, live, events := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("mothership")
+	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection})
+	f.status = status.New(status.Options{Cache: cached, Live: live, Client: cached, Catalog: store, Log: o.Log.WithName("status")})
+	builtin := module.New(module.Options{
+		Sources: o.Sources, Renderer: o.Renderer, Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
+		Applied: func(runtime string, b *apply.Baseline) { f.drift.Watch(runtime, b) },
+	})
+	f.modules = kymamodule.New(kymamodule.Options{
+		Cache: cached, Live: live, Catalog: store, Access: f.access, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
+		Builtin: builtin, Custom: o.Reconcilers, Wake: f.engine.Wake, Events: events, Ready: f.metrics.ready,
+		Working: func(runtime types.NamespacedName, module string) func() { return f.drift.Working(runtime, module) },
+		Removed: func(runtime types.NamespacedName, module string) { f.drift.Unwatch(runtime, module) },
+	})
+	f.drift = drift.New(drift.Options{
+		Cache: cached, Access: f.access, Modules: builtin, Applied: f.modules.Applied, Engine: f.engine, Status: f.status,
+		Suspects: &f.suspects, Claims: &f.claims, Interval: o.Verify, Log: o.Log.WithName("drift"),
+	})
+	f.catalog = catalogcontroller.New(catalogcontroller.Options{
+		Store: store, Cache: cached, Engine: f.engine, Status: f.status, Log: o.Log.WithName("catalog"),
+	})
+	return []setup{
+		f.catalog,
+		values.New(values.Options{Cache: cached, Engine: f.engine, Log: o.Log.WithName("values")}),
+		kymalifecycle.New(kymalifecycle.Options{
+			Client: cached, Catalog: store, Engine: f.engine, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
+			Forget: f.forget, Verify: o.Verify,
+		}),
+		runtimelifecycle.New(runtimelifecycle.Options{
+			Client: cached, Providers: o.Providers, Access: f.access, Engine: f.engine, Catalog: store, Suspects: &f.suspects, Events: events,
+		}),
+	}
+}
+
+// forget drops the connection to a runtime and all that watches it.
+func (f *Fleet) forget(runtime types.NamespacedName) {
+	f.drift.Forget(runtime)
+	f.access.Forget(runtime)
+}
+
+// run passes the engine's work on: that of a runtime itself, and that of a module.
+func (f *Fleet) run(ctx context.Context, r *engine.Run) engine.Result {
+	key := r.Key()
+	log := f.o.Log.WithValues("runtime", key.Runtime, "component", key.Component, "correlationID", correlationID())
+	ctx = logr.NewContext(ctx, log)
+	if key.Component == "" {
+		return f.drift.Run(ctx, r)
+	}
+	return f.modules.Run(ctx, r)
+}
+
+// correlationID is short and unlikely to be the same as another of the same day.
+func correlationID() string {
+	id := rand.Uint64()
+	return hex.EncodeToString([]byte{byte(id >> 40), byte(id >> 32), byte(id >> 24), byte(id >> 16), byte(id >> 8), byte(id)})
+}
+
+// Run works on the fleet, once the manager's caches are filled, until the context ends. What is under way then is finished within
+// the engine's bound, and all that was reported is written. Start the manager beside it, and stop that afterwards.
+func (f *Fleet) Run(ctx context.Context) error {
+	if !f.o.Manager.GetCache().WaitForCacheSync(ctx) || !f.catalog.WaitForSync(ctx) {
+		return fmt.Errorf("filling the caches: %w", context.Cause(ctx))
+	}
+	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
+	defer stopWriting()
+	written := make(chan error, 1)
+	go func() { written <- f.status.Run(writing) }() // ended below
+	rest := make(chan error, 2)
+	go func() { rest <- f.access.Run(ctx) }() // end with the context, waited for below
+	go func() { rest <- f.drift.Watches(ctx) }()
+	err := f.engine.Run(ctx)
+	<-rest
+	<-rest
+	stopWriting()
+	if writeErr := <-written; err == nil {
+		err = writeErr
+	}
+	return err
+}
+
+// Client of the control plane's API, for whoever shows the state of the fleet.
+func (f *Fleet) Client() client.Reader { return f.o.Manager.GetClient() }
+
+// Explain is what the engine knows of a runtime, and by that what happens next.
+func (f *Fleet) Explain(runtime types.NamespacedName) engine.RuntimeState {
+	return f.engine.Inspect(strings.TrimPrefix(runtime.String(), "/"))
+}

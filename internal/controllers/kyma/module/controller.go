@@ -1,0 +1,240 @@
+// Package module works on one module of one runtime at a time: it finds out what the module shall be, compares that with what the
+// Kyma's status says, and has a component reconciler do the rest where the two differ.
+//
+// # Overview
+//
+// Run is called by the engine. It goes observe → next → act: observe gathers from caches what is wanted, what was applied, and
+// whether the one is the other; next decides, as a pure function of the observation; act does it and reports to the status writer.
+// A module whose input digest is that of the status, in the same cluster, and which nothing is suspected of, costs no call at all.
+//
+// # Invariants
+//
+// Before the first write of other input to a runtime, the status in the control plane no longer says that the old input is what
+// is there: whatever happens then, the next run does not take it for true. Waits are registered before facts are read.
+//
+// The package may import what is below the controllers; other controllers know it by the engine only.
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/client-go/tools/events"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/access"
+	"github.com/kyma-project/mothership/internal/apply"
+	"github.com/kyma-project/mothership/internal/catalog"
+	"github.com/kyma-project/mothership/internal/controllers/kyma/status"
+	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/fleet"
+	builtin "github.com/kyma-project/mothership/internal/module"
+	"github.com/kyma-project/mothership/reconciler"
+)
+
+// Options of New. All but Custom, Working, Removed and Ready are needed.
+type Options struct {
+	// Cache reads Kymas and Runtimes, Live reads the Secrets and ConfigMaps of valuesFrom.
+	Cache, Live client.Reader
+	// Catalog says what modules are.
+	Catalog *catalog.Store
+	// Access has the connections to runtimes.
+	Access *access.Pool
+	// Status takes the reports.
+	Status *status.Writer
+	// Suspects are modules that must be looked at in the runtime whatever their digests say.
+	Suspects *fleet.Suspects
+	// Claims say which Kyma has which cluster.
+	Claims *fleet.Claims
+	// Builtin is the component reconciler of templates that name none, Custom are the others, by name.
+	Builtin *builtin.Reconciler
+	Custom  map[string]reconciler.Reconciler
+	// Wake tells the engine that facts about a runtime have arrived.
+	Wake func(runtime string, facts ...string)
+	// Working is told that a module is being worked on, until done is called.
+	Working func(runtime types.NamespacedName, module string) (done func())
+	// Removed is told that a module was removed from a runtime.
+	Removed func(runtime types.NamespacedName, module string)
+	// Events are recorded at Kymas.
+	Events events.EventRecorder
+	// Ready is told how long it took from a change until a module was ready.
+	Ready func(took time.Duration)
+}
+
+// Controller works on modules. It is safe for concurrent use on different keys.
+type Controller struct{ o Options }
+
+// New makes a Controller.
+func New(o Options) *Controller {
+	if o.Working == nil {
+		o.Working = func(types.NamespacedName, string) func() { return func() {} }
+	}
+	if o.Removed == nil {
+		o.Removed = func(types.NamespacedName, string) {}
+	}
+	if o.Ready == nil {
+		o.Ready = func(time.Duration) {}
+	}
+	return &Controller{o: o}
+}
+
+var _ engine.Runner = (*Controller)(nil)
+
+// Run works on one module of one runtime.
+func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
+	o, err := c.observe(ctx, r)
+	if apierrors.IsNotFound(err) {
+		return engine.Result{Outcome: engine.Done, Message: "there is no such Kyma"}
+	}
+	if err != nil {
+		return engine.Result{Outcome: engine.Retry, Message: err.Error()}
+	}
+	switch a := next(o); a {
+	case actLeave:
+		return engine.Result{Outcome: engine.Done, Message: "nothing to do"}
+	case actSkip:
+		c.o.Status.Evaluated(o.kyma, o.desired.Name)
+		return engine.Result{Outcome: engine.Done, Message: "as it should be"}
+	case actProblem:
+		return c.problem(o)
+	case actUnmanage:
+		return c.unmanage(o)
+	case actForget:
+		c.o.Status.Gone(o.name, o.key.Component)
+		return engine.Result{Outcome: engine.Done, Message: "forgotten"}
+	case actWait:
+		return c.wait(o)
+	case actRemove, actWork:
+		return c.work(ctx, r, o)
+	default:
+		return engine.Result{Outcome: engine.Failed, Message: fmt.Sprintf("no such action: %d", a)}
+	}
+}
+
+// problem reports what a person has to mend. What is in the runtime stays as it is.
+func (c *Controller) problem(o *observation) engine.Result {
+	c.report(o, func(m *v1beta2.ModuleStatus) {
+		m.State, m.Message = o.problem.State, o.problem.Message
+	})
+	return engine.Result{Outcome: engine.Failed, Message: o.problem.Message}
+}
+
+func (c *Controller) unmanage(o *observation) engine.Result {
+	c.report(o, func(m *v1beta2.ModuleStatus) {
+		m.State, m.Message = v1beta2.StateUnmanaged, "left alone (managed: false)"
+		m.InputDigest = "" // it may be changed meanwhile
+	})
+	return engine.Result{Outcome: engine.Done, Message: "unmanaged"}
+}
+
+// wait reports the missing facts. The engine wakes the module when one of them arrives.
+func (c *Controller) wait(o *observation) engine.Result {
+	message := "waiting for " + joined(o.missing)
+	c.report(o, func(m *v1beta2.ModuleStatus) {
+		m.State, m.Message, m.WaitingFor = v1beta2.StateWaiting, message, o.missing
+	})
+	return engine.Result{Outcome: engine.Waiting, Message: message}
+}
+
+// report merges a module's status, based on what is known of it.
+func (c *Controller) report(o *observation, change func(*v1beta2.ModuleStatus)) {
+	m := v1beta2.ModuleStatus{Name: o.key.Component}
+	if o.current != nil {
+		m = *o.current
+	}
+	m.Namespace, m.WaitingFor, m.Message = o.desired.Namespace, nil, ""
+	m.Channel = o.desired.Channel
+	if o.desired.Version != "" && o.problem == nil {
+		m.Version = o.desired.Version
+	}
+	change(&m)
+	c.o.Status.Module(o.name, status.Report{Module: m, Generation: o.kyma.Generation, RuntimeUID: o.uid})
+}
+
+// work lets the component reconciler install, change or remove the module.
+func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) engine.Result {
+	log := logr.FromContextOrDiscard(ctx)
+	suspect := c.o.Suspects.Take(o.key)
+	rt, release, err := c.o.Access.Get(ctx, o.name)
+	if err != nil {
+		return c.unreachable(o, suspect, err)
+	}
+	defer release()
+	o.uid, _ = rt.Known()
+	if owner := c.o.Claims.Claim(o.uid, o.name); owner != o.name {
+		return c.taken(o, owner)
+	}
+	if o.current == nil {
+		c.begin(o)
+	}
+	req := reconciler.Request{Component: o.component, Runtime: rt, Facts: o.facts, Checkpoint: c.checkpoint(ctx, r, o)}
+	defer c.o.Working(o.name, o.key.Component)()
+	log.V(1).Info("Reconciling", "deleting", o.component.Deleting, "version", o.desired.Version)
+	result := c.reconcilerOf(o).Reconcile(ctx, req)
+	if result.Outcome != reconciler.OutcomeDone && suspect {
+		c.o.Suspects.Add(o.key)
+	}
+	return c.settle(ctx, r, o, result)
+}
+
+// taken: another Kyma has the same cluster. It is looked at again now and then: the other may go.
+func (c *Controller) taken(o *observation, owner types.NamespacedName) engine.Result {
+	o.uid = ""
+	message := fmt.Sprintf("the kubeconfig leads to the cluster that Kyma %s has already: two must not manage one cluster", owner.Name)
+	c.o.Status.Reachable(o.kyma, v1beta2.ReasonClusterTaken, message)
+	return engine.Result{Outcome: engine.Unreachable, Message: message}
+}
+
+// begin reports that work starts where that is news: from the first write on, the digests of the status no longer hold.
+func (c *Controller) begin(o *observation) {
+	state, message := v1beta2.StateProcessing, "installing "+o.desired.Version
+	if o.component.Deleting {
+		state, message = v1beta2.StateDeleting, "removing"
+	}
+	c.report(o, func(m *v1beta2.ModuleStatus) {
+		m.State, m.Message, m.InputDigest, m.BundleDigest = state, message, "", ""
+	})
+}
+
+// checkpoint is where a run may stop. Before the first write of other input, the status must have said that the old digests no
+// longer hold; a repair of what is there needs no such word.
+func (c *Controller) checkpoint(ctx context.Context, r *engine.Run, o *observation) func() error {
+	return func() error {
+		if err := r.Checkpoint(); err != nil {
+			return err
+		}
+		if o.touched {
+			return nil
+		}
+		o.touched = true
+		if o.current == nil || o.current.InputDigest == "" || (o.unchanged() && !o.component.Deleting) {
+			return nil
+		}
+		c.begin(o)
+		return c.o.Status.Written(ctx, o.name)
+	}
+}
+
+func (c *Controller) reconcilerOf(o *observation) reconciler.Reconciler {
+	if custom := c.o.Custom[o.component.Template.Reconciler]; custom != nil {
+		return custom
+	}
+	return c.o.Builtin.WithProgress(func(e apply.Event) { c.progress(o, e) })
+}
+
+// unreachable reports that the runtime as a whole does not answer. What is known of its modules stays.
+func (c *Controller) unreachable(o *observation, suspect bool, err error) engine.Result {
+	if suspect {
+		c.o.Suspects.Add(o.key)
+	}
+	if ctxErr := new(access.Error); !errors.As(err, &ctxErr) && errors.Is(err, context.Canceled) {
+		return engine.Result{Outcome: engine.Retry, Message: err.Error()}
+	}
+	return engine.Result{Outcome: engine.Unreachable, Message: err.Error()}
+}

@@ -1,0 +1,176 @@
+package module
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/access"
+	"github.com/kyma-project/mothership/internal/catalog"
+	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/fleet"
+	builtin "github.com/kyma-project/mothership/internal/module"
+	"github.com/kyma-project/mothership/internal/render"
+	"github.com/kyma-project/mothership/internal/source"
+	"github.com/kyma-project/mothership/reconciler"
+)
+
+// observation is all that a decision depends on.
+type observation struct {
+	key  engine.Key
+	name types.NamespacedName // of the Kyma, and of its Runtime
+	kyma *v1beta2.Kyma
+	// runtime is nil if there is none.
+	runtime *v1beta2.Runtime
+	// desired is what is to become of the module; wanted is false if there is nothing to do with it at all.
+	desired catalog.Module
+	wanted  bool
+	// current is what was last reported, nil if nothing was.
+	current *v1beta2.ModuleStatus
+	// suspect says that the runtime must be looked at.
+	suspect bool
+	// component is the input of the reconciler.
+	component reconciler.Component
+	// facts are known, missing are needed.
+	facts   map[string]string
+	missing []string
+	// digest of the input; empty if it cannot be known without asking the runtime.
+	digest string
+	// problem says why nothing can be done.
+	problem *catalog.Problem
+	// uid of the cluster, once it is known.
+	uid string
+	// touched says that something may have been written to the runtime.
+	touched bool
+}
+
+// observe gathers what is known without asking the runtime.
+func (c *Controller) observe(ctx context.Context, r run) (*observation, error) {
+	o := &observation{key: r.Key(), name: fleet.RuntimeOf(r.Key()), kyma: &v1beta2.Kyma{}}
+	if err := c.o.Cache.Get(ctx, o.name, o.kyma); err != nil {
+		return nil, fmt.Errorf("reading Kyma %s: %w", o.name, err)
+	}
+	o.desired, o.wanted = catalog.ResolveOne(o.kyma, o.key.Component, c.o.Catalog.In(o.name.Namespace))
+	modules := c.o.Status.Latest(o.kyma)
+	if i := slices.IndexFunc(modules, func(m v1beta2.ModuleStatus) bool { return m.Name == o.key.Component }); i >= 0 {
+		o.current = modules[i].DeepCopy()
+		if !o.wanted { // reported since the Kyma was read
+			o.desired, o.wanted = catalog.Module{Name: o.key.Component, Namespace: o.current.Namespace, Version: o.current.Version, Deleting: true}, true
+		}
+	} else if o.desired.Deleting {
+		o.wanted = false // gone since the Kyma was read
+	}
+	if err := c.readRuntime(ctx, o); err != nil || !o.wanted {
+		return o, err
+	}
+	o.problem, o.suspect = o.desired.Problem, c.o.Suspects.Has(o.key)
+	if o.problem == nil && !o.desired.Unmanaged {
+		if err := c.describe(ctx, r, o); err != nil {
+			return nil, err
+		}
+	}
+	return o, nil
+}
+
+func (c *Controller) readRuntime(ctx context.Context, o *observation) error {
+	var runtime v1beta2.Runtime
+	err := c.o.Cache.Get(ctx, o.name, &runtime)
+	switch {
+	case err == nil:
+		o.runtime = &runtime
+	case !apierrors.IsNotFound(err):
+		return fmt.Errorf("reading Runtime %s: %w", o.name, err)
+	}
+	return nil
+}
+
+// describe makes the reconciler's input, and its digest.
+func (c *Controller) describe(ctx context.Context, r run, o *observation) error {
+	o.component = reconciler.Component{Name: o.desired.Name, Namespace: o.desired.Namespace, Deleting: o.desired.Deleting}
+	if o.desired.Deleting {
+		if t := c.o.Catalog.In(o.name.Namespace).Template(o.desired.Name, o.desired.Version); t != nil {
+			o.component.Template.Reconciler = t.Spec.Reconciler
+		}
+		return nil
+	}
+	o.component.Template = o.desired.Template.Spec
+	if o.desired.Spec != nil && o.desired.Spec.CustomResourcePolicy == v1beta2.IgnoreCustomResource {
+		o.component.Template.Data = nil
+	}
+	if name := o.component.Template.Reconciler; name != "" && c.o.Custom[name] == nil {
+		o.problem = &catalog.Problem{State: v1beta2.StateError, Message: fmt.Sprintf("ModuleTemplate %s names reconciler %q, which this control plane does not have", o.desired.Template.Name, name)}
+		return nil
+	}
+	if err := c.readValues(ctx, r, o); err != nil || o.problem != nil || len(o.missing) > 0 {
+		return err
+	}
+	c.readFacts(r, o)
+	return c.readDigest(ctx, o)
+}
+
+// readFacts registers the needs before it looks whether they are there.
+func (c *Controller) readFacts(r run, o *observation) {
+	r.Await(o.component.Template.Needs...)
+	o.facts = map[string]string{}
+	if o.runtime != nil {
+		for _, f := range o.runtime.Status.Facts {
+			o.facts[f.Key] = f.Value
+		}
+	}
+	for _, m := range c.o.Status.Latest(o.kyma) {
+		if m.State == v1beta2.StateReady {
+			o.facts[v1beta2.FactModulePrefix+m.Name] = m.Version
+		}
+	}
+	for _, need := range o.component.Template.Needs {
+		if _, ok := o.facts[need]; !ok {
+			o.missing = append(o.missing, need)
+		}
+	}
+}
+
+// readDigest computes the digest of the input, where the runtime's version and identity are known.
+func (c *Controller) readDigest(ctx context.Context, o *observation) error {
+	if o.component.Template.Reconciler != "" || o.runtime == nil {
+		return nil
+	}
+	version, uid := access.FactOf(o.runtime, v1beta2.FactKubernetesVersion), access.FactOf(o.runtime, v1beta2.FactRuntimeUID)
+	if version == "" || uid == "" {
+		return nil
+	}
+	options := builtin.RenderOptions{Capabilities: render.Capabilities{KubeVersion: version}}
+	if o.component.Template.PerRuntime {
+		options.PerRuntime = uid
+	}
+	digest, err := c.o.Builtin.InputDigest(ctx, o.component, options)
+	if err == nil {
+		o.digest = digest
+		return nil
+	}
+	if unavailable := (*source.Error)(nil); errors.As(err, &unavailable) && errors.Is(unavailable.Reason, source.ErrUnavailable) {
+		return fmt.Errorf("module %q: %w", o.desired.Name, err)
+	}
+	if ctx.Err() != nil {
+		return err
+	}
+	o.problem = &catalog.Problem{State: v1beta2.StateError, Message: err.Error()}
+	return nil
+}
+
+// unchanged says whether the runtime has, for all that is known, what is wanted.
+func (o *observation) unchanged() bool {
+	return o.current != nil && o.digest != "" && o.current.InputDigest == o.digest && o.sameCluster()
+}
+
+// sameCluster says whether the status is of the cluster that the Runtime leads to.
+func (o *observation) sameCluster() bool {
+	return o.runtime != nil && o.kyma.Status.RuntimeUID != "" && access.FactOf(o.runtime, v1beta2.FactRuntimeUID) == o.kyma.Status.RuntimeUID
+}
+
+func joined(list []string) string { return strings.Join(list, ", ") }

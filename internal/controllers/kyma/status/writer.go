@@ -1,0 +1,440 @@
+// Package status writes the status of Kymas: the only writer of it, so that what many modules report at the same time arrives as
+// one guarded patch, and only where something changed.
+//
+// # Invariants
+//
+// A report is kept until a write that contains it was accepted and the cache shows it: Latest never goes back in time. A write
+// carries the resourceVersion it is based on; a conflict is read again live. A message that changes while the state stays is
+// written after a pause, so that an error whose text varies does not cost a write each time.
+//
+// The package may import the api module, internal/catalog, apimachinery, client-go's workqueue and controller-runtime's client.
+package status
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"k8s.io/apimachinery/pkg/api/equality"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"k8s.io/apimachinery/pkg/util/resourceversion"
+	"k8s.io/client-go/util/workqueue"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/catalog"
+)
+
+// Options of New.
+type Options struct {
+	// Cache reads Kymas, Live reads them past the cache, Client writes their status. Needed.
+	Cache  client.Reader
+	Live   client.Reader
+	Client client.StatusClient
+	// Catalog says which modules a Kyma shall have. Needed.
+	Catalog *catalog.Store
+	// Workers write at the same time. Default: 4.
+	Workers int
+	// Pause between two writes of which the second changes messages only. Default: 10 s.
+	Pause time.Duration
+	// Log of failures to write.
+	Log logr.Logger
+}
+
+// Writer merges reports into the status of Kymas. It is safe for concurrent use.
+type Writer struct {
+	o     Options
+	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
+
+	mu   sync.Mutex
+	open map[types.NamespacedName]*account
+}
+
+// account is what is known of a Kyma's status beyond what the cache shows.
+type account struct {
+	// pending is not written yet, written is, but the cache may not show it.
+	pending, written *changes
+	// version that the last write led to, and when it was.
+	version string
+	at      time.Time
+	// settled is closed when nothing is pending; nil if nobody waits for that.
+	settled chan struct{}
+}
+
+// New makes a Writer; Run makes it work.
+func New(o Options) *Writer {
+	if o.Workers <= 0 {
+		o.Workers = 4
+	}
+	if o.Pause <= 0 {
+		o.Pause = 10 * time.Second
+	}
+	return &Writer{
+		o: o, open: map[types.NamespacedName]*account{},
+		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
+			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, time.Minute),
+			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "kyma-status"}),
+	}
+}
+
+// Report is what is now known of a module.
+type Report struct {
+	// Module is its status; LastTransitionTime is filled in.
+	Module v1beta2.ModuleStatus
+	// Generation of the Kyma's spec that was worked on.
+	Generation int64
+	// RuntimeUID of the cluster it was found in; empty if it was not asked.
+	RuntimeUID string
+}
+
+// Module reports on a module.
+func (w *Writer) Module(kyma types.NamespacedName, r Report) {
+	c := newChanges()
+	c.modules[r.Module.Name], c.evaluated[r.Module.Name], c.runtimeUID = &r.Module, r.Generation, r.RuntimeUID
+	w.add(kyma, c)
+}
+
+// Evaluated reports that a module is as its status says, for a generation of the spec. It costs nothing where the status has
+// that generation already.
+func (w *Writer) Evaluated(k *v1beta2.Kyma, module string) {
+	if k.Status.ObservedGeneration == k.Generation {
+		return
+	}
+	c := newChanges()
+	c.evaluated[module] = k.Generation
+	w.add(client.ObjectKeyFromObject(k), c)
+}
+
+// Gone reports that a module is no longer in the runtime.
+func (w *Writer) Gone(kyma types.NamespacedName, module string) {
+	c := newChanges()
+	c.modules[module] = nil
+	w.add(kyma, c)
+}
+
+// Reachable reports whether the runtime answers, with one of the api module's reasons.
+func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
+	c := newChanges()
+	status := metav1.ConditionFalse
+	if reason == v1beta2.ReasonReachable {
+		status = metav1.ConditionTrue
+	}
+	c.reachable = &metav1.Condition{
+		Type: v1beta2.ConditionReachable, Status: status, Reason: reason, Message: bounded(message), ObservedGeneration: k.Generation,
+	}
+	w.add(client.ObjectKeyFromObject(k), c)
+}
+
+// Touch has the status computed anew, from what is known.
+func (w *Writer) Touch(kyma types.NamespacedName) { w.add(kyma, newChanges()) }
+
+func (w *Writer) add(kyma types.NamespacedName, c *changes) {
+	w.mu.Lock()
+	a := w.account(kyma)
+	if a.pending == nil {
+		a.pending = newChanges()
+	}
+	a.pending.over(c)
+	w.mu.Unlock()
+	w.queue.Add(kyma)
+}
+
+// account is a Kyma's; the lock is held.
+func (w *Writer) account(kyma types.NamespacedName) *account {
+	a := w.open[kyma]
+	if a == nil {
+		a = &account{}
+		w.open[kyma] = a
+	}
+	return a
+}
+
+// Forget drops what is pending for a Kyma that is gone.
+func (w *Writer) Forget(kyma types.NamespacedName) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if a := w.open[kyma]; a != nil && a.settled != nil {
+		close(a.settled)
+	}
+	delete(w.open, kyma)
+}
+
+// Latest is what is known of a Kyma's modules: what its status says, and what was reported since. k is not changed.
+func (w *Writer) Latest(k *v1beta2.Kyma) []v1beta2.ModuleStatus {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.open[client.ObjectKeyFromObject(k)]
+	if a == nil {
+		return k.Status.Modules
+	}
+	a.settle(k)
+	reports := map[string]*v1beta2.ModuleStatus{}
+	for _, c := range []*changes{a.written, a.pending} {
+		if c != nil {
+			for name, m := range c.modules {
+				reports[name] = m
+			}
+		}
+	}
+	if len(reports) == 0 {
+		return k.Status.Modules
+	}
+	return mergeModules(k.Status.Modules, reports, metav1.Now())
+}
+
+// settle forgets what was written once a Kyma shows it.
+func (a *account) settle(k *v1beta2.Kyma) {
+	if a.written == nil {
+		return
+	}
+	if order, err := resourceversion.CompareResourceVersion(k.ResourceVersion, a.version); err != nil || order >= 0 {
+		a.written = nil
+	}
+}
+
+// Run writes until the context ends, and what is pending then.
+func (w *Writer) Run(ctx context.Context) error {
+	var workers sync.WaitGroup
+	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer cancel()
+	for range w.o.Workers {
+		workers.Go(func() {
+			for w.next(writing) { // ends when the queue is shut down and empty
+			}
+		})
+	}
+	w.sweepUntil(ctx)
+	timer := time.AfterFunc(drain, cancel)
+	defer timer.Stop()
+	w.queue.ShutDown()
+	workers.Wait()
+	return nil
+}
+
+func (w *Writer) sweepUntil(ctx context.Context) {
+	tick := time.NewTicker(sweepAge)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case now := <-tick.C:
+			w.sweep(now)
+		}
+	}
+}
+
+// drain is how long the last writes may take.
+const drain = 5 * time.Second
+
+func (w *Writer) next(ctx context.Context) bool {
+	kyma, down := w.queue.Get()
+	if down {
+		return false
+	}
+	defer w.queue.Done(kyma)
+	again, err := w.write(ctx, kyma)
+	switch {
+	case err != nil && ctx.Err() == nil:
+		w.o.Log.Error(err, "Writing the status", "runtime", kyma.String())
+		w.queue.AddRateLimited(kyma)
+		return true
+	case again > 0:
+		w.queue.AddAfter(kyma, again)
+	}
+	w.queue.Forget(kyma)
+	return true
+}
+
+// callTimeout is the deadline of one read or write.
+const callTimeout = 15 * time.Second
+
+// attempts bounds how often a write is based on something new after a conflict.
+const attempts = 5
+
+// errBusy says that others wrote to the Kyma each time.
+var errBusy = errors.New("conflict after conflict")
+
+// write writes what is pending. It returns when to try again, if it is too early for a change of messages only.
+func (w *Writer) write(ctx context.Context, kyma types.NamespacedName) (again time.Duration, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	reader := w.o.Cache
+	for range attempts {
+		var k v1beta2.Kyma
+		if err := reader.Get(ctx, kyma, &k); err != nil {
+			if apierrors.IsNotFound(err) {
+				w.Forget(kyma)
+				return 0, nil
+			}
+			return 0, fmt.Errorf("reading Kyma %s: %w", kyma, err)
+		}
+		again, err := w.writeOver(ctx, kyma, &k)
+		if !apierrors.IsConflict(err) {
+			return again, err
+		}
+		reader = w.o.Live
+	}
+	return 0, fmt.Errorf("writing the status of Kyma %s: %w", kyma, errBusy)
+}
+
+// writeOver writes over a status as it was read.
+func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1beta2.Kyma) (again time.Duration, err error) {
+	c, earliest := w.take(kyma, k)
+	if c == nil {
+		return 0, nil
+	}
+	next := merge(k, c, Wanted(k, w.o.Catalog), metav1.Now())
+	if equality.Semantic.DeepEqual(next, k.Status) {
+		w.done(kyma, c, k.ResourceVersion, false, k)
+		return 0, nil
+	}
+	if wait := time.Until(earliest); wait > 0 && sameButMessages(&next, &k.Status) {
+		return wait, nil
+	}
+	base := k.DeepCopy()
+	k.Status = next
+	if err := w.o.Client.Status().Patch(ctx, k, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+		if apierrors.IsNotFound(err) {
+			w.Forget(kyma)
+			return 0, nil
+		}
+		return 0, err
+	}
+	w.done(kyma, c, k.ResourceVersion, true, k)
+	return 0, nil
+}
+
+// Wanted are the names of the modules that a Kyma shall have.
+func Wanted(k *v1beta2.Kyma, store *catalog.Store) []string {
+	var out []string
+	for _, m := range catalog.Resolve(k, store.In(k.Namespace)) {
+		if !m.Deleting {
+			out = append(out, m.Name)
+		}
+	}
+	return out
+}
+
+// take is all that the Kyma as read does not show, nil if nothing is pending; and the earliest time for a change of messages
+// only.
+func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (*changes, time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.open[kyma]
+	if a == nil || a.pending == nil {
+		return nil, time.Time{}
+	}
+	a.settle(k)
+	c := newChanges()
+	if a.written != nil {
+		c.over(a.written)
+	}
+	c.over(a.pending)
+	return c, a.at.Add(w.o.Pause)
+}
+
+// done books a write of changes c. Reports that came meanwhile stay pending.
+func (w *Writer) done(kyma types.NamespacedName, c *changes, version string, wrote bool, k *v1beta2.Kyma) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.account(kyma)
+	if wrote {
+		a.written, a.version, a.at = c, version, time.Now()
+	}
+	if a.pending != nil {
+		a.pending.subtract(c)
+		if k.Status.ObservedGeneration < k.Generation { // the others' evaluations are still to come
+			for name, generation := range c.evaluated {
+				a.pending.evaluated[name] = max(generation, a.pending.evaluated[name])
+			}
+		}
+		if a.pending.empty() {
+			a.pending = nil
+		}
+	}
+	if a.settled != nil && (a.pending == nil || len(a.pending.modules) == 0) {
+		close(a.settled)
+		a.settled = nil
+	}
+}
+
+// Written waits until all that was reported on a Kyma's modules is written, or the context ends.
+func (w *Writer) Written(ctx context.Context, kyma types.NamespacedName) error {
+	w.mu.Lock()
+	a := w.open[kyma]
+	if a == nil || a.pending == nil || len(a.pending.modules) == 0 {
+		w.mu.Unlock()
+		return nil
+	}
+	if a.settled == nil {
+		a.settled = make(chan struct{})
+	}
+	settled := a.settled
+	w.mu.Unlock()
+	select {
+	case <-settled:
+		return nil
+	case <-ctx.Done():
+		return fmt.Errorf("waiting for the status of Kyma %s to be written: %w", kyma, context.Cause(ctx))
+	}
+}
+
+// sweep forgets what the cache must have shown by now.
+func (w *Writer) sweep(now time.Time) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for kyma, a := range w.open {
+		if a.pending == nil && now.Sub(a.at) > sweepAge {
+			delete(w.open, kyma)
+		}
+	}
+}
+
+// sweepAge is how long a write is remembered at most for a cache that does not show it.
+const sweepAge = time.Minute
+
+// subtract drops what was written, unless it was replaced meanwhile.
+func (c *changes) subtract(written *changes) {
+	for name, m := range written.modules {
+		if now, ok := c.modules[name]; ok && now == m {
+			delete(c.modules, name)
+		}
+	}
+	for name, generation := range written.evaluated {
+		if c.evaluated[name] == generation {
+			delete(c.evaluated, name)
+		}
+	}
+	if c.runtimeUID == written.runtimeUID {
+		c.runtimeUID = ""
+	}
+	if c.reachable == written.reachable {
+		c.reachable = nil
+	}
+}
+
+func (c *changes) empty() bool {
+	return len(c.modules) == 0 && len(c.evaluated) == 0 && c.runtimeUID == "" && c.reachable == nil
+}
+
+// sameButMessages says whether two statuses differ in messages only.
+func sameButMessages(a, b *v1beta2.KymaStatus) bool {
+	return equality.Semantic.DeepEqual(withoutMessages(a), withoutMessages(b))
+}
+
+func withoutMessages(s *v1beta2.KymaStatus) *v1beta2.KymaStatus {
+	out := s.DeepCopy()
+	for i := range out.Modules {
+		out.Modules[i].Message = ""
+	}
+	for i := range out.Conditions {
+		out.Conditions[i].Message = ""
+	}
+	return out
+}

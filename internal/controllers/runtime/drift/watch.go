@@ -1,0 +1,322 @@
+package drift
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/apply"
+	"github.com/kyma-project/mothership/internal/bundle"
+	"github.com/kyma-project/mothership/internal/cluster"
+	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/fleet"
+)
+
+// watches are the metadata watches of all runtimes that ask for them: one for each kind in use.
+type watches struct {
+	o       Options
+	suspect func(runtime types.NamespacedName, module string)
+	running sync.WaitGroup
+
+	mu       sync.Mutex
+	ctx      context.Context //nolint:containedctx // of Run: watches live as long as it does
+	runtimes map[types.NamespacedName]*watched
+}
+
+// watched is one runtime.
+type watched struct {
+	modules map[string]*watchedModule // by ID of the set
+	kinds   map[cluster.Resource]context.CancelFunc
+}
+
+// watchedModule is one module of it.
+type watchedModule struct {
+	name     string
+	baseline *apply.Baseline
+	// working counts the runs under way. What is seen meanwhile is judged afterwards, when it is known what was applied.
+	working int
+	seen    map[bundle.Ref]sighting
+}
+
+// sighting is the last that was seen of an object.
+type sighting struct {
+	resource cluster.Resource
+	event    cluster.WatchEvent
+}
+
+func newWatches(o Options, suspect func(types.NamespacedName, string)) *watches {
+	return &watches{o: o, suspect: suspect, runtimes: map[types.NamespacedName]*watched{}}
+}
+
+// Watches holds the watches until the context ends.
+func (c *Controller) Watches(ctx context.Context) error {
+	w := c.watches
+	w.mu.Lock()
+	w.ctx = ctx
+	for name, r := range w.runtimes {
+		w.follow(name, r)
+	}
+	w.mu.Unlock()
+	<-ctx.Done()
+	w.running.Wait()
+	return nil
+}
+
+// Watch is told what a module's objects look like while nothing drifts. It watches their kinds from then on, if the Runtime says so.
+// It does not block.
+func (c *Controller) Watch(runtime string, b *apply.Baseline) {
+	name := fleet.RuntimeOf(engine.Key{Runtime: runtime})
+	if !c.wantsWatch(name) {
+		c.Forget(name)
+		return
+	}
+	w := c.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.runtimes[name]
+	if r == nil {
+		r = &watched{modules: map[string]*watchedModule{}, kinds: map[cluster.Resource]context.CancelFunc{}}
+		w.runtimes[name] = r
+	}
+	m := r.modules[b.SetID()]
+	if m == nil {
+		m = &watchedModule{}
+		r.modules[b.SetID()] = m
+	}
+	m.name, m.baseline = b.ID().Module, b
+	w.follow(name, r)
+}
+
+func (c *Controller) wantsWatch(name types.NamespacedName) bool {
+	var r v1beta2.Runtime
+	err := c.o.Cache.Get(context.Background(), name, &r)
+	return err == nil && r.DeletionTimestamp == nil && r.Spec.DriftDetection == v1beta2.DriftWatch
+}
+
+// Working says that a module is being worked on, until done is called: its objects change by our own doing.
+func (c *Controller) Working(name types.NamespacedName, module string) (done func()) {
+	w := c.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	m := w.module(name, module)
+	if m == nil {
+		return func() {}
+	}
+	m.working++
+	return func() { w.worked(name, m) }
+}
+
+// module is a watched module by name, nil if it is not watched. The lock is held.
+func (w *watches) module(name types.NamespacedName, module string) *watchedModule {
+	r := w.runtimes[name]
+	if r == nil {
+		return nil
+	}
+	for _, m := range r.modules {
+		if m.name == module {
+			return m
+		}
+	}
+	return nil
+}
+
+// worked judges what was seen during a run.
+func (w *watches) worked(name types.NamespacedName, m *watchedModule) {
+	w.mu.Lock()
+	m.working--
+	drifted := false
+	if m.working == 0 {
+		for _, s := range m.seen {
+			drifted = drifted || m.drifts(s.resource, s.event)
+		}
+		m.seen = nil
+	}
+	module := m.name
+	w.mu.Unlock()
+	if drifted {
+		w.suspect(name, module)
+	}
+}
+
+// drifts says whether an event is drift.
+func (m *watchedModule) drifts(r cluster.Resource, e cluster.WatchEvent) bool {
+	if e.Type == cluster.WatchDeleted {
+		return m.baseline.Wants(refOf(r, e.Object))
+	}
+	return !m.baseline.Holds(r, e.Object)
+}
+
+func refOf(r cluster.Resource, meta *metav1.PartialObjectMetadata) bundle.Ref {
+	return bundle.Ref{Group: r.Group, Kind: r.Kind, Namespace: meta.Namespace, Name: meta.Name}
+}
+
+// Unwatch forgets a module that was removed.
+func (c *Controller) Unwatch(name types.NamespacedName, module string) {
+	w := c.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.runtimes[name]
+	if r == nil {
+		return
+	}
+	for set, m := range r.modules {
+		if m.name == module {
+			delete(r.modules, set)
+		}
+	}
+	w.follow(name, r)
+}
+
+// Forget ends all watches of a runtime.
+func (c *Controller) Forget(name types.NamespacedName) {
+	w := c.watches
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	r := w.runtimes[name]
+	if r == nil {
+		return
+	}
+	for _, stop := range r.kinds {
+		if stop != nil {
+			stop()
+		}
+	}
+	delete(w.runtimes, name)
+}
+
+// follow starts the watches that are missing, and ends those that nobody needs. The lock is held.
+func (w *watches) follow(name types.NamespacedName, r *watched) {
+	if w.ctx == nil || w.ctx.Err() != nil {
+		return
+	}
+	needed := map[cluster.Resource]bool{}
+	for _, m := range r.modules {
+		for _, kind := range m.baseline.Kinds() {
+			needed[kind] = true
+		}
+	}
+	for kind, stop := range r.kinds {
+		if !needed[kind] {
+			stop()
+			delete(r.kinds, kind)
+		}
+	}
+	for kind := range needed {
+		if r.kinds[kind] != nil {
+			continue
+		}
+		ctx, stop := context.WithCancel(w.ctx)
+		r.kinds[kind] = stop
+		w.running.Go(func() { w.watch(ctx, name, kind) })
+	}
+}
+
+// Between two watches after a failure, these times go by, doubling from the first to the last.
+const (
+	firstPause = time.Second
+	lastPause  = time.Minute
+)
+
+// watch watches one kind of a runtime, watch after watch, until the context ends. After a gap the runtime is verified: a deletion
+// may have been missed.
+func (w *watches) watch(ctx context.Context, name types.NamespacedName, kind cluster.Resource) {
+	log := w.o.Log.WithValues("runtime", name.String(), "kind", kind.Kind)
+	o := cluster.WatchOptions{LabelSelector: v1beta2.ApplySetPartOfLabel}
+	pause := firstPause
+	for ctx.Err() == nil {
+		err := w.once(ctx, name, kind, o, func(e cluster.WatchEvent) {
+			o.ResourceVersion, pause = e.ResourceVersion, firstPause
+			w.judge(ctx, name, kind, e)
+		})
+		if err == nil || ctx.Err() != nil {
+			continue
+		}
+		log.V(1).Info("Watching again", "reason", err.Error())
+		if errors.Is(err, cluster.ErrExpired) {
+			o.ResourceVersion = ""
+		}
+		if !sleep(ctx, pause/2+rand.N(pause/2)) {
+			return
+		}
+		pause = min(2*pause, lastPause)
+		if o.ResourceVersion == "" {
+			w.o.Engine.Add(fleet.RuntimeKey(name), engine.PriorityVerify)
+		}
+	}
+}
+
+// once is one watch, which the server ends after some minutes.
+func (w *watches) once(ctx context.Context, name types.NamespacedName, kind cluster.Resource, o cluster.WatchOptions, each func(cluster.WatchEvent)) error {
+	rt, release, err := w.o.Access.Get(ctx, name)
+	if err != nil {
+		return err
+	}
+	defer release()
+	return rt.WatchMeta(ctx, kind, o, each)
+}
+
+// sleep waits; false when the context ends first.
+func sleep(ctx context.Context, d time.Duration) bool {
+	timer := time.NewTimer(d)
+	defer timer.Stop()
+	select {
+	case <-ctx.Done():
+		return false
+	case <-timer.C:
+		return true
+	}
+}
+
+// maxSeen bounds what is remembered of one module while it is worked on; beyond it, everything is looked at afterwards.
+const maxSeen = 10_000
+
+// judge looks at one event. Drift makes the module a suspect; anything else is a reason to look at a module that is not ready yet.
+func (w *watches) judge(ctx context.Context, name types.NamespacedName, kind cluster.Resource, e cluster.WatchEvent) {
+	if e.Object == nil {
+		return
+	}
+	w.mu.Lock()
+	r := w.runtimes[name]
+	if r == nil || r.modules[e.Object.Labels[v1beta2.ApplySetPartOfLabel]] == nil {
+		w.mu.Unlock()
+		return
+	}
+	m := r.modules[e.Object.Labels[v1beta2.ApplySetPartOfLabel]]
+	if m.working > 0 && len(m.seen) < maxSeen {
+		if m.seen == nil {
+			m.seen = map[bundle.Ref]sighting{}
+		}
+		m.seen[refOf(kind, e.Object)] = sighting{kind, e}
+		w.mu.Unlock()
+		return
+	}
+	drifted, module := m.drifts(kind, e), m.name
+	w.mu.Unlock()
+	switch {
+	case drifted:
+		logr.FromContextOrDiscard(ctx).V(1).Info("Drift", "runtime", name.String(), "component", module, "object", refOf(kind, e.Object).String())
+		w.suspect(name, module)
+	case w.unready(ctx, name, module):
+		w.o.Engine.Add(fleet.ModuleKey(name, module), engine.PriorityTrigger)
+	}
+}
+
+// unready says whether a module is waited for, so that what happens in the runtime is worth a look.
+func (w *watches) unready(ctx context.Context, name types.NamespacedName, module string) bool {
+	var k v1beta2.Kyma
+	if w.o.Cache.Get(ctx, name, &k, client.UnsafeDisableDeepCopy) != nil {
+		return false
+	}
+	return slices.ContainsFunc(w.o.Status.Latest(&k), func(m v1beta2.ModuleStatus) bool {
+		return m.Name == module && (m.State == v1beta2.StateProcessing || m.State == v1beta2.StateDeleting)
+	})
+}
