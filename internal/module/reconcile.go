@@ -21,8 +21,8 @@ import (
 // lookAgain is when a module that is not ready yet is looked at again.
 const lookAgain = 2 * time.Second
 
-// patience bounds each wait within a pass: the loop comes back, and others want their turn.
-const patience = 15 * time.Second
+// defaultPatience bounds each wait within a pass: the loop comes back, and others want their turn.
+const defaultPatience = 15 * time.Second
 
 // Reconcile is one pass: render → apply → prune → ready → report. It never waits for readiness, it says so.
 func (r *Reconciler) Reconcile(ctx context.Context, req reconciler.Request) reconciler.Result {
@@ -48,7 +48,7 @@ func (s *Session) pass(ctx context.Context, req reconciler.Request) reconciler.R
 	if err := s.Observe(ctx, true); err != nil {
 		return resultOf(ctx, err)
 	}
-	if err := s.Apply(ctx, apply.ApplyOptions{Checkpoint: req.Checkpoint, Patience: patience}); err != nil {
+	if err := s.Apply(ctx, apply.ApplyOptions{Checkpoint: req.Checkpoint, Patience: s.r.patience}); err != nil {
 		return resultOf(ctx, err)
 	}
 	notReady, err := s.Ready(ctx)

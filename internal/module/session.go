@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -33,7 +34,10 @@ type Options struct {
 }
 
 // Reconciler is the built-in module reconciler. It is safe for concurrent use on different modules.
-type Reconciler struct{ o Options }
+type Reconciler struct {
+	o        Options
+	patience time.Duration
+}
 
 var _ reconciler.Reconciler = (*Reconciler)(nil)
 
@@ -42,7 +46,7 @@ func New(o Options) *Reconciler {
 	if o.Applied == nil {
 		o.Applied = func(string, *apply.Baseline) {}
 	}
-	return &Reconciler{o: o}
+	return &Reconciler{o: o, patience: defaultPatience}
 }
 
 // WithProgress is the same Reconciler, its caches and memory shared, telling somebody else what happens to each object.
