@@ -73,12 +73,7 @@ func TestStoppingLosesNothing(t *testing.T) {
 				t.Errorf("before the first write: %s", s.configs(second))
 			}
 			third := s.component("web", config("first", "3"), config("third", "3"))
-			eventually(t, func() string { // the definition's instance is pruned first
-				if r := s.run(third); r.Outcome != reconciler.OutcomeDone {
-					return r.Outcome.String() + " " + r.Message
-				}
-				return ""
-			})
+			s.until(third)
 			if got := s.configs(third); got != "first third" {
 				t.Errorf("members: %s", got)
 			}

@@ -1,6 +1,7 @@
 package module
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -102,6 +103,17 @@ func (s *site) install(c reconciler.Component) reconciler.Result {
 		s.t.Fatalf("installing %s: %s: %s %v", c.Name, r.Outcome, r.Message, r.Err)
 	}
 	return r
+}
+
+// until runs passes until one is done.
+func (s *site) until(c reconciler.Component) {
+	s.t.Helper()
+	eventually(s.t, func() string {
+		if r := s.run(c); r.Outcome != reconciler.OutcomeDone {
+			return fmt.Sprintf("%s: %s %v", r.Outcome, r.Message, r.Err)
+		}
+		return ""
+	})
 }
 
 var configMaps = cluster.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}
