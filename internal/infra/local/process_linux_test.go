@@ -75,12 +75,30 @@ func ended(t *testing.T, pidfd int) bool {
 	}
 }
 
+// environment is that of the API server.
+func environment(t *testing.T, srv *local.Server) string {
+	t.Helper()
+	line, err := os.ReadFile(filepath.Join(srv.Dir(), "kube-apiserver.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	pid, _, _ := strings.Cut(string(line), " ")
+	env, err := os.ReadFile(filepath.Join("/proc", pid, "environ"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(env)
+}
+
 func TestCloseLeavesNothing(t *testing.T) {
 	t.Parallel()
 	for name, dir := range map[string]string{"Temporary": "", "Kept": t.TempDir()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := localtest.Start(t, func(o *local.Options) { o.Dir, o.Nodes = dir, true })
+			srv := localtest.Start(t, func(o *local.Options) { o.Dir, o.Nodes, o.Frugal = dir, true, dir != "" })
+			if env := environment(t, srv); strings.Contains(env, "GOGC=50") != (dir != "") || strings.Contains(env, "PATH=") {
+				t.Errorf("environment %q; want GOGC where it is frugal, and nothing of ours", env)
+			}
 			if running := children(t, srv.Dir()); len(running) != 3 {
 				t.Errorf("children %q; want three", running)
 			}

@@ -26,5 +26,5 @@
 // Node selectors, affinity, taints and resources are not looked at, only scheduling gates are. Claims that name a volume
 // themselves are left alone.
 //
-// The package imports client-go and the Kubernetes API types only.
+// The package imports client-go, the Kubernetes API types and logr only.
 package node

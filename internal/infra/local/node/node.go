@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -93,7 +94,8 @@ func (n *Node) Close() { n.stop() }
 
 // run starts the watches and the workers, which end when n.stop is called.
 func (n *Node) run() error {
-	ctx, cancel := context.WithCancel(context.Background())
+	// Watches that end with the server are no news for anybody: without this, client-go writes about each to stderr.
+	ctx, cancel := context.WithCancel(logr.NewContext(context.Background(), logr.Discard()))
 	var wg sync.WaitGroup
 	n.stop = sync.OnceFunc(func() {
 		cancel()

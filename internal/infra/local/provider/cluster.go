@@ -105,12 +105,8 @@ func (p *Provider) discard(r infra.Cluster, previous *cluster) {
 // supervise keeps the cluster running until the context ends.
 func (p *Provider) supervise(ctx context.Context, c *cluster) {
 	for pause := time.Duration(0); ; {
-		lasted, err := p.serve(ctx, c)
-		if ctx.Err() != nil {
-			return
-		}
+		lasted := p.serve(ctx, c)
 		pause = pauseAfter(pause, lasted)
-		p.failed(c, err, pause)
 		timer := time.NewTimer(pause)
 		select {
 		case <-timer.C:
@@ -129,29 +125,29 @@ func pauseAfter(pause, lasted time.Duration) time.Duration {
 	return min(2*pause, longestPause)
 }
 
-// serve starts the server, and returns when it has ended and is cleaned up: why, and how long it was up.
-func (p *Provider) serve(ctx context.Context, c *cluster) (lasted time.Duration, err error) {
+// serve starts the server, and returns when it has ended and is cleaned up: how long it was up.
+func (p *Provider) serve(ctx context.Context, c *cluster) (lasted time.Duration) {
 	server, err := p.start(ctx, c)
 	if err != nil {
-		return 0, err
+		p.ended(ctx, c, err)
+		return 0
 	}
 	begun := time.Now()
-	if err := p.started(c, server); err != nil {
-		return 0, errors.Join(err, server.Close())
-	}
-	select {
-	case <-server.Done():
-		err = server.Err()
-	case <-ctx.Done():
-		err = context.Cause(ctx)
+	if err = p.started(c, server); err == nil {
+		select {
+		case <-server.Done():
+			err = server.Err()
+		case <-ctx.Done():
+			err = context.Cause(ctx)
+		}
 	}
 	lasted = time.Since(begun)
-	p.set(c, func() { c.phase = starting })
-	if closed := server.Close(); closed != nil {
-		p.log(c).Error(closed, "Stopping the cluster")
+	p.ended(ctx, c, err) // before what takes a second: nobody should call it any more
+	if err := server.Close(); err != nil {
+		p.log(c).Error(err, "Stopping the cluster")
 	}
-	p.set(c, func() { c.server, c.answer = nil, infra.State{} })
-	return lasted, err
+	p.set(c, func() { c.server = nil })
+	return lasted
 }
 
 // start starts the server when few enough others do.
@@ -196,11 +192,15 @@ func (p *Provider) started(c *cluster, server *local.Server) error {
 	return nil
 }
 
-// failed records that the server did not start, or ended.
-func (p *Provider) failed(c *cluster, err error, pause time.Duration) {
+// ended records that the server did not start, or ended. That it was told to end is no news.
+func (p *Provider) ended(ctx context.Context, c *cluster, err error) {
+	if ctx.Err() != nil {
+		p.set(c, func() { c.phase, c.answer = starting, infra.State{} })
+		return
+	}
 	why := reason(err, filepath.Join(p.options.Dir, c.id.UID))
-	p.set(c, func() { c.failure = why })
-	p.log(c).Info("Restarting the cluster", "reason", why, "pause", pause.String())
+	p.set(c, func() { c.phase, c.answer, c.failure = starting, infra.State{}, why })
+	p.log(c).Info("Restarting the cluster", "reason", why)
 	p.tell(c)
 }
 

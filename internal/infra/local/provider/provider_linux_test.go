@@ -165,7 +165,15 @@ func same(a, b infra.State) bool {
 
 func TestConformance(t *testing.T) {
 	b := setup(t)
-	infratest.Conforms(t, b.Provider, named("eu", "uid-1"))
+	r := named("eu", "uid-1")
+	infratest.Conforms(t, b.Provider, r)
+	if _, err := b.Ensure(t.Context(), r); err != nil {
+		t.Fatal(err)
+	}
+	infratest.Gone(t, b, r) // while it starts
+	if left := b.children(b.options.Dir); len(left) > 0 {
+		t.Errorf("still running: %q", left)
+	}
 	if left, err := os.ReadDir(b.options.Dir); err != nil || len(left) > 0 {
 		t.Errorf("left in the folder: %v, %v", left, err)
 	}
