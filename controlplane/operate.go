@@ -19,6 +19,7 @@ import (
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/controllers"
 	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/remote"
 	"github.com/kyma-project/mothership/internal/render"
 	"github.com/kyma-project/mothership/internal/source"
 )
@@ -31,6 +32,13 @@ const (
 	setupTimeout = time.Minute
 	// cacheTimeout bounds filling the caches.
 	cacheTimeout = 2 * time.Minute
+)
+
+// Limits of what is asked of a runtime. The engine has patience, so a call need not have much: a runtime that hangs must not hold
+// workers for long.
+const (
+	callTimeout = 20 * time.Second
+	callRetries = 1
 )
 
 // Limits of what is kept of sources and renders, in bytes.
@@ -55,6 +63,7 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
 		Sources: cp.sources(), Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
 		Engine: engine.Options{Workers: cp.cfg.Workers}, Verify: cp.cfg.VerifyInterval,
+		Connection: remote.Options{Timeout: callTimeout, Retries: callRetries},
 	})
 	if err != nil {
 		return err

@@ -65,6 +65,9 @@ type entry struct {
 	mu      sync.Mutex
 	runtime *module.Runtime
 	version string // of the kubeconfig
+	// tries counts the failures, the last of which is err: whoever waited for the same connection need not try again.
+	tries atomic.Int64
+	err   error
 
 	users int       // guarded by the pool's lock
 	used  time.Time // guarded by the pool's lock
@@ -98,7 +101,16 @@ type Known struct {
 }
 
 // Identify says who a runtime is. It asks the runtime where that is not known of its kubeconfig.
-func (p *Pool) Identify(ctx context.Context, name types.NamespacedName) (Known, error) {
+func (p *Pool) Identify(ctx context.Context, r *v1beta2.Runtime) (Known, error) {
+	name := client.ObjectKeyFromObject(r)
+	version, err := p.secretVersion(ctx, name.Namespace, SecretOf(r))
+	if err != nil {
+		return Known{}, err
+	}
+	uid, kubernetes := FactOf(r, v1beta2.FactRuntimeUID), FactOf(r, v1beta2.FactKubernetesVersion)
+	if uid != "" && kubernetes != "" && FactOf(r, v1beta2.FactKubeconfigVersion) == version {
+		return Known{UID: uid, Version: kubernetes, Kubeconfig: version}, nil
+	}
 	e := p.enter(name)
 	defer p.leave(e)
 	rt, err := p.connect(ctx, name, e)
@@ -107,8 +119,8 @@ func (p *Pool) Identify(ctx context.Context, name types.NamespacedName) (Known, 
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	uid, version := rt.Known()
-	return Known{UID: uid, Version: version, Kubeconfig: e.version}, nil
+	uid, kubernetes = rt.Known()
+	return Known{UID: uid, Version: kubernetes, Kubeconfig: e.version}, nil
 }
 
 // ReasonOf is the api module's reason for a runtime not to be reachable.
@@ -160,16 +172,30 @@ func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry)
 	if err != nil {
 		return nil, err
 	}
+	tries := e.tries.Load()
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.runtime != nil && e.version == version {
 		return e.runtime, nil
 	}
+	if e.tries.Load() != tries {
+		return nil, e.err
+	}
+	ctx, cancel := context.WithTimeout(ctx, openTimeout)
+	defer cancel()
 	if err := p.open(ctx, &obj, ref, e); err != nil {
 		return nil, err
 	}
-	return e.runtime, p.identify(ctx, &obj, e)
+	if err := p.identify(ctx, &obj, e); err != nil {
+		e.err = err
+		e.tries.Add(1)
+		return nil, err
+	}
+	return e.runtime, nil
 }
+
+// openTimeout bounds making a connection: a cluster that does not say who it is in this time does not answer.
+const openTimeout = 10 * time.Second
 
 // SecretOf is where a Runtime's kubeconfig is.
 func SecretOf(r *v1beta2.Runtime) v1beta2.SecretKeyReference {

@@ -47,7 +47,7 @@ var imports = map[string][]string{
 	"internal/fleet":   {"internal/engine"},
 	"internal/access":  {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
 	"internal/controllers": {
-		"internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
+		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
 		"internal/controllers/kyma/module", "internal/controllers/kyma/status", "internal/controllers/runtime/drift",
 		"internal/controllers/runtime/lifecycle", "internal/controllers/values", "internal/engine", "internal/fleet", "internal/infra",
 		"internal/module", "internal/remote", "internal/render", "internal/source", "reconciler",
@@ -67,7 +67,7 @@ var imports = map[string][]string{
 	},
 	"controlplane": {
 		"api/crd", "api/v1beta2", "internal/controllers", "internal/engine", "internal/infra", "internal/infra/byoc", "internal/infra/local",
-		"internal/infra/local/provider", "internal/render", "internal/source", "reconciler",
+		"internal/infra/local/provider", "internal/remote", "internal/render", "internal/source", "reconciler",
 	},
 
 	// The library, and the commands on top of it.

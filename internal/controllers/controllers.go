@@ -20,6 +20,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"time"
 
@@ -28,6 +29,7 @@ import (
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/access"
 	"github.com/kyma-project/mothership/internal/apply"
 	"github.com/kyma-project/mothership/internal/catalog"
@@ -173,6 +175,9 @@ func (f *Fleet) Run(ctx context.Context) error {
 	if !f.o.Manager.GetCache().WaitForCacheSync(ctx) || !f.catalog.WaitForSync(ctx) {
 		return fmt.Errorf("filling the caches: %w", context.Cause(ctx))
 	}
+	if err := f.claim(ctx); err != nil {
+		return err
+	}
 	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
 	defer stopWriting()
 	written := make(chan error, 1)
@@ -188,6 +193,21 @@ func (f *Fleet) Run(ctx context.Context) error {
 		err = writeErr
 	}
 	return err
+}
+
+// claim gives each Kyma the cluster that it has had before, before anybody else can take it. Of two that say so, the older one.
+func (f *Fleet) claim(ctx context.Context) error {
+	var kymas v1beta2.KymaList
+	if err := f.o.Manager.GetClient().List(ctx, &kymas); err != nil {
+		return fmt.Errorf("reading who has which cluster: %w", err)
+	}
+	slices.SortFunc(kymas.Items, func(a, b v1beta2.Kyma) int { return a.CreationTimestamp.Compare(b.CreationTimestamp.Time) })
+	for i := range kymas.Items {
+		if k := &kymas.Items[i]; k.Status.RuntimeUID != "" {
+			f.claims.Claim(k.Status.RuntimeUID, client.ObjectKeyFromObject(k))
+		}
+	}
+	return nil
 }
 
 // Client of the control plane's API, for whoever shows the state of the fleet.

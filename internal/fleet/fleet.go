@@ -94,19 +94,24 @@ func (s *Suspects) Forget(kyma types.NamespacedName) {
 type Claims struct {
 	mu     sync.Mutex
 	owners map[string]types.NamespacedName
+	has    map[types.NamespacedName]string
 }
 
-// Claim takes a cluster for a Kyma and returns who has it: the first to claim it has it until it is released.
+// Claim takes a cluster for a Kyma, which gives up any other that it had, and returns who has it: the first to claim it has it until
+// it is released.
 func (c *Claims) Claim(uid string, kyma types.NamespacedName) (owner types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.owners == nil {
-		c.owners = map[string]types.NamespacedName{}
+		c.owners, c.has = map[string]types.NamespacedName{}, map[types.NamespacedName]string{}
 	}
 	if owner, taken := c.owners[uid]; taken {
 		return owner
 	}
-	c.owners[uid] = kyma
+	if before, ok := c.has[kyma]; ok {
+		delete(c.owners, before)
+	}
+	c.owners[uid], c.has[kyma] = kyma, uid
 	return kyma
 }
 
@@ -114,9 +119,8 @@ func (c *Claims) Claim(uid string, kyma types.NamespacedName) (owner types.Names
 func (c *Claims) Release(kyma types.NamespacedName) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	for uid, owner := range c.owners {
-		if owner == kyma {
-			delete(c.owners, uid)
-		}
+	if uid, ok := c.has[kyma]; ok {
+		delete(c.owners, uid)
+		delete(c.has, kyma)
 	}
 }

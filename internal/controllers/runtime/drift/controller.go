@@ -14,6 +14,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -71,6 +72,11 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 	}
 	if r.Probing() {
 		return c.probe(ctx, &k)
+	}
+	if meta.IsStatusConditionFalse(k.Status.Conditions, v1beta2.ConditionReachable) {
+		if result := c.probe(ctx, &k); result.Outcome != engine.Done {
+			return result
+		}
 	}
 	if k.Spec.Suspend || k.DeletionTimestamp != nil {
 		return engine.Result{Outcome: engine.Done, After: c.later(), Message: "not verified while it is suspended or deleted"}

@@ -57,7 +57,7 @@ func newWatches(o Options, suspect func(types.NamespacedName, string)) *watches 
 	return &watches{o: o, suspect: suspect, runtimes: map[types.NamespacedName]*watched{}}
 }
 
-// Watches holds the watches until the context ends.
+// Watches holds the watches until the context ends. What a runtime should look like is known after a start by verifying it.
 func (c *Controller) Watches(ctx context.Context) error {
 	w := c.watches
 	w.mu.Lock()
@@ -66,6 +66,15 @@ func (c *Controller) Watches(ctx context.Context) error {
 		w.follow(name, r)
 	}
 	w.mu.Unlock()
+	var runtimes v1beta2.RuntimeList
+	if err := c.o.Cache.List(ctx, &runtimes); err != nil { // they are verified at their interval then
+		c.o.Log.Error(err, "Reading which runtimes are watched")
+	}
+	for i := range runtimes.Items {
+		if runtimes.Items[i].Spec.DriftDetection == v1beta2.DriftWatch {
+			c.o.Engine.Add(fleet.RuntimeKey(client.ObjectKeyFromObject(&runtimes.Items[i])), engine.PriorityVerify)
+		}
+	}
 	<-ctx.Done()
 	w.running.Wait()
 	return nil

@@ -221,9 +221,8 @@ func clusterOf(r *v1beta2.Runtime) infra.Cluster {
 // identify finds out who the cluster is, where that is not known of this kubeconfig, and reports it. When it was not known
 // before, the engine may work on it now.
 func (c *Controller) identify(ctx context.Context, r *v1beta2.Runtime, state infra.State) (reconcile.Result, error) {
-	name := client.ObjectKeyFromObject(r)
-	before := access.FactOf(r, v1beta2.FactKubeconfigVersion)
-	known, err := c.o.Access.Identify(ctx, name)
+	before, generation := access.FactOf(r, v1beta2.FactKubeconfigVersion), r.Status.ObservedGeneration
+	known, err := c.o.Access.Identify(ctx, r)
 	if err != nil {
 		return reconcile.Result{}, errors.Join(err, c.patch(ctx, r, func(s *v1beta2.RuntimeStatus) {
 			setReady(r, s, false, access.ReasonOf(err), err.Error())
@@ -253,6 +252,9 @@ func (c *Controller) identify(ctx context.Context, r *v1beta2.Runtime, state inf
 	if before != known.Kubeconfig || !wasReady {
 		c.release(r)
 	}
+	if generation != r.Generation { // how drift is noticed may have changed
+		c.o.Engine.Add(fleet.RuntimeKey(client.ObjectKeyFromObject(r)), engine.PriorityTrigger)
+	}
 	return reconcile.Result{}, nil
 }
 
@@ -269,6 +271,7 @@ func (c *Controller) release(r *v1beta2.Runtime) {
 	if c.o.Client.Get(context.Background(), name, &k) != nil {
 		return // there is none (yet)
 	}
+	c.o.Engine.Add(fleet.RuntimeKey(name), engine.PriorityTrigger)
 	for _, m := range catalog.Resolve(&k, c.o.Catalog.In(k.Namespace)) {
 		c.o.Engine.Add(fleet.ModuleKey(name, m.Name), engine.PriorityTrigger)
 	}
