@@ -51,7 +51,7 @@ type KymaSpec struct {
 	//
 	// +listType=map
 	// +listMapKey=name
-	// +kubebuilder:validation:MaxItems=128
+	// +kubebuilder:validation:MaxItems=1024
 	// +optional
 	Modules []Module `json:"modules,omitempty"`
 	// suspend leaves everything in the runtime as it is: nothing is installed, repaired or removed until it is false again.

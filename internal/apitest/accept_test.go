@@ -1,6 +1,7 @@
 package apitest
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -56,8 +57,8 @@ func TestKyma(t *testing.T) {
 		{name: "ValuesFromNothing", spec: `{channel: regular, modules: [{name: web, valuesFrom: [{kind: Secret}]}]}`, want: `spec.modules[0].valuesFrom[0].name: Required value`},
 		{name: "ValuesFromBadKey", spec: `{channel: regular, modules: [{name: web, valuesFrom: [{kind: Secret, name: s, key: a/b}]}]}`, want: `spec.modules[0].valuesFrom[0].key: Invalid value: "a/b": a key has letters, digits, dots, dashes and underscores only`},
 		{name: "UnknownField", spec: `{channel: regular, modules: [{name: web, replicas: 3}]}`, want: `unknown field "spec.modules[0].replicas"`},
-		{name: "TooManyModules", spec: `{channel: regular, modules: [` + modules(129) + `]}`, want: `spec.modules: Too many: 129: must have at most 128 items`},
-		{name: "ManyModules", spec: `{channel: regular, modules: [` + modules(128) + `]}`},
+		{name: "TooManyModules", spec: `{channel: regular, modules: [` + modules(1025) + `]}`, want: `spec.modules: Too many: 1025: must have at most 1024 items`},
+		{name: "ManyModules", spec: `{channel: regular, modules: [` + modules(1024) + `]}`},
 	})
 }
 
@@ -65,7 +66,7 @@ func TestKyma(t *testing.T) {
 func modules(n int) string {
 	names := make([]string, n)
 	for i := range names {
-		names[i] = "{name: m" + strings.Repeat("x", i%10) + string(rune('a'+i/10)) + "}"
+		names[i] = fmt.Sprintf("{name: m%d}", i)
 	}
 	return strings.Join(names, ", ")
 }
