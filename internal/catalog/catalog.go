@@ -64,68 +64,87 @@ type Problem struct {
 
 // Resolve is what a Kyma's runtime shall have, and what it has and shall no longer have, sorted by name.
 func Resolve(k *v1beta2.Kyma, c Catalog) []Module {
-	r := resolution{kyma: k, catalog: c, modules: map[string]*Module{}}
-	if k.DeletionTimestamp == nil {
-		r.wanted()
+	r := newResolution(k, c)
+	for i := range k.Spec.Modules {
+		r.module(k.Spec.Modules[i].Name)
 	}
-	r.unwanted()
-	r.rings()
+	for _, release := range c.Mandatory() {
+		r.module(release.Spec.ModuleName)
+	}
+	for i := range k.Status.Modules {
+		r.module(k.Status.Modules[i].Name)
+	}
 	out := make([]Module, 0, len(r.modules))
 	for _, m := range r.modules {
-		out = append(out, *m)
+		if m != nil {
+			out = append(out, r.judged(m))
+		}
 	}
 	slices.SortFunc(out, func(a, b Module) int { return cmp.Compare(a.Name, b.Name) })
 	return out
 }
 
-// ResolveOne is Resolve for one module; false if the runtime neither shall have it nor has it.
+// ResolveOne is Resolve for one module, at the cost of that one and of those that it needs; false if the runtime neither shall have
+// it nor has it.
 func ResolveOne(k *v1beta2.Kyma, name string, c Catalog) (Module, bool) {
-	all := Resolve(k, c)
-	i, found := slices.BinarySearchFunc(all, name, func(m Module, name string) int { return cmp.Compare(m.Name, name) })
-	if !found {
+	r := newResolution(k, c)
+	m := r.module(name)
+	if m == nil {
 		return Module{}, false
 	}
-	return all[i], true
+	return r.judged(m), true
 }
 
+// resolution finds modules when they are asked for, each once.
 type resolution struct {
 	kyma    *v1beta2.Kyma
 	catalog Catalog
-	modules map[string]*Module
+	modules map[string]*Module // nil for one that there is not
 }
 
-// wanted adds what the Kyma names, and what is mandatory.
-func (r *resolution) wanted() {
-	for i := range r.kyma.Spec.Modules {
-		spec := &r.kyma.Spec.Modules[i]
-		m := &Module{Name: spec.Name, Spec: spec, Unmanaged: spec.Managed != nil && !*spec.Managed}
-		r.modules[m.Name] = m
-		r.choose(m)
-		r.check(m)
-	}
-	for _, release := range r.catalog.Mandatory() {
-		name := release.Spec.ModuleName
-		if r.modules[name] != nil || !selects(release.Spec.KymaSelector, r.kyma.Labels) {
-			continue
+func newResolution(k *v1beta2.Kyma, c Catalog) *resolution {
+	return &resolution{kyma: k, catalog: c, modules: map[string]*Module{}}
+}
+
+// module is what is to become of one module, but for rings of needs; nil if nothing is.
+func (r *resolution) module(name string) *Module {
+	m, known := r.modules[name]
+	if !known {
+		m = r.wanted(name)
+		if m == nil {
+			m = r.unwanted(name)
 		}
-		m := &Module{Name: name, Mandatory: true}
 		r.modules[name] = m
-		r.choose(m)
-		r.check(m)
 	}
+	return m
 }
 
-// unwanted adds what is installed and no longer wanted.
-func (r *resolution) unwanted() {
-	for i := range r.kyma.Status.Modules {
-		status := &r.kyma.Status.Modules[i]
-		if r.modules[status.Name] != nil {
-			continue
-		}
-		r.modules[status.Name] = &Module{
-			Name: status.Name, Version: status.Version, Channel: status.Channel, Namespace: namespaceOf(status, nil),
-			Deleting: true, Unmanaged: status.State == v1beta2.StateUnmanaged,
-		}
+// wanted is a module that the Kyma names, or that is mandatory.
+func (r *resolution) wanted(name string) *Module {
+	if r.kyma.DeletionTimestamp != nil {
+		return nil
+	}
+	m := &Module{Name: name}
+	if i := slices.IndexFunc(r.kyma.Spec.Modules, func(m v1beta2.Module) bool { return m.Name == name }); i >= 0 {
+		m.Spec = &r.kyma.Spec.Modules[i]
+		m.Unmanaged = m.Spec.Managed != nil && !*m.Spec.Managed
+	} else if release := r.catalog.Release(name); release == nil || release.Spec.Mandatory == nil || !selects(release.Spec.KymaSelector, r.kyma.Labels) {
+		return nil
+	}
+	r.choose(m)
+	r.check(m)
+	return m
+}
+
+// unwanted is a module that is installed and no longer wanted.
+func (r *resolution) unwanted(name string) *Module {
+	status := statusOf(r.kyma, name)
+	if status == nil {
+		return nil
+	}
+	return &Module{
+		Name: status.Name, Version: status.Version, Channel: status.Channel, Namespace: namespaceOf(status, nil),
+		Deleting: true, Unmanaged: status.State == v1beta2.StateUnmanaged,
 	}
 }
 

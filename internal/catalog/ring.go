@@ -7,20 +7,14 @@ import (
 	"github.com/kyma-project/mothership/api/v1beta2"
 )
 
-// rings finds modules that need each other, and makes that a problem of each of them. Needs are looked at before any module is
-// changed by it.
-func (r *resolution) rings() {
-	found := map[string][]string{}
-	for name := range r.modules {
-		if ring := r.ringThrough(name); ring != nil {
-			found[name] = ring
-		}
+// judged is a module, and its part in a ring of needs a problem.
+func (r *resolution) judged(m *Module) Module {
+	out := *m
+	if ring := r.ringThrough(m.Name); ring != nil {
+		out.Problem = problemf("a ring of needs: %s: none of them can ever be installed", strings.Join(ring, " → "))
+		out.Template = nil
 	}
-	for name, ring := range found {
-		m := r.modules[name]
-		m.Problem = problemf("a ring of needs: %s: none of them can ever be installed", strings.Join(ring, " → "))
-		m.Template = nil
-	}
+	return out
 }
 
 // ringThrough is the shortest way along needs from a module back to itself, nil if there is none. Breadth first.
@@ -53,13 +47,13 @@ func path(from map[string]string, start, last string) []string {
 
 // neededBy are the modules of this runtime that a module needs, sorted.
 func (r *resolution) neededBy(name string) []string {
-	m := r.modules[name]
+	m := r.module(name)
 	if m == nil || m.Template == nil {
 		return nil
 	}
 	var out []string
 	for _, need := range m.Template.Spec.Needs {
-		if module, ok := strings.CutPrefix(need, v1beta2.FactModulePrefix); ok && r.modules[module] != nil {
+		if module, ok := strings.CutPrefix(need, v1beta2.FactModulePrefix); ok && r.module(module) != nil {
 			out = append(out, module)
 		}
 	}

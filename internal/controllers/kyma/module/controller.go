@@ -97,6 +97,9 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 	}
 	switch a := next(o); a {
 	case actLeave:
+		if o.wanted {
+			c.o.Status.Evaluated(o.kyma, o.desired.Name)
+		}
 		return engine.Result{Outcome: engine.Done, Message: "nothing to do"}
 	case actSkip:
 		c.o.Status.Evaluated(o.kyma, o.desired.Name)
@@ -154,7 +157,7 @@ func (c *Controller) report(o *observation, change func(*v1beta2.ModuleStatus)) 
 		m.Version = o.desired.Version
 	}
 	change(&m)
-	c.o.Status.Module(o.name, status.Report{Module: m, Generation: o.kyma.Generation, RuntimeUID: o.uid})
+	c.o.Status.Report(o.name, status.Report{Module: m, Generation: o.kyma.Generation, RuntimeUID: o.uid})
 }
 
 // work lets the component reconciler install, change or remove the module.

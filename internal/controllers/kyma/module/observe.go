@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 	"strings"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/access"
@@ -53,19 +53,16 @@ type observation struct {
 // observe gathers what is known without asking the runtime.
 func (c *Controller) observe(ctx context.Context, r run) (*observation, error) {
 	o := &observation{key: r.Key(), name: fleet.RuntimeOf(r.Key()), kyma: &v1beta2.Kyma{}}
-	if err := c.o.Cache.Get(ctx, o.name, o.kyma); err != nil {
+	if err := c.o.Cache.Get(ctx, o.name, o.kyma, client.UnsafeDisableDeepCopy); err != nil { // it is not changed here
 		return nil, fmt.Errorf("reading Kyma %s: %w", o.name, err)
 	}
-	o.desired, o.wanted = catalog.ResolveOne(o.kyma, o.key.Component, c.o.Catalog.In(o.name.Namespace))
-	modules := c.o.Status.Latest(o.kyma)
-	if i := slices.IndexFunc(modules, func(m v1beta2.ModuleStatus) bool { return m.Name == o.key.Component }); i >= 0 {
-		o.current = modules[i].DeepCopy()
-		if !o.wanted { // reported since the Kyma was read
-			o.desired, o.wanted = catalog.Module{Name: o.key.Component, Namespace: o.current.Namespace, Version: o.current.Version, Deleting: true}, true
-		}
-	} else if o.desired.Deleting {
-		o.wanted = false // gone since the Kyma was read
+	latest := *o.kyma
+	latest.Status.Modules = nil
+	if m, found := c.o.Status.Module(o.kyma, o.key.Component); found {
+		o.current = &m
+		latest.Status.Modules = []v1beta2.ModuleStatus{m}
 	}
+	o.desired, o.wanted = catalog.ResolveOne(&latest, o.key.Component, c.o.Catalog.In(o.name.Namespace))
 	if err := c.readRuntime(ctx, o); err != nil || !o.wanted {
 		return o, err
 	}

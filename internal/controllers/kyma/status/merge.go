@@ -75,28 +75,35 @@ func forgetDigests(s *v1beta2.KymaStatus) {
 
 func mergeModules(old []v1beta2.ModuleStatus, reports map[string]*v1beta2.ModuleStatus, now metav1.Time) []v1beta2.ModuleStatus {
 	var out []v1beta2.ModuleStatus
-	before := map[string]v1beta2.ModuleStatus{}
-	for _, m := range old {
-		before[m.Name] = m
-		if _, reported := reports[m.Name]; !reported {
-			out = append(out, m)
+	before := map[string]*v1beta2.ModuleStatus{}
+	for i := range old {
+		before[old[i].Name] = &old[i]
+		if _, reported := reports[old[i].Name]; !reported {
+			out = append(out, old[i])
 		}
 	}
 	for name, m := range reports {
-		if m == nil {
-			continue
+		if next := mergedModule(before[name], m, now); next != nil {
+			out = append(out, *next)
 		}
-		next := *m
-		next.Message = bounded(next.Message)
-		next.WaitingFor = slices.Sorted(slices.Values(next.WaitingFor))
-		next.LastTransitionTime = now
-		if was, ok := before[name]; ok && was.State == next.State {
-			next.LastTransitionTime = was.LastTransitionTime
-		}
-		out = append(out, next)
 	}
 	slices.SortFunc(out, func(a, b v1beta2.ModuleStatus) int { return cmp.Compare(a.Name, b.Name) })
 	return out
+}
+
+// mergedModule is a module's status after a report; nil for one that is gone.
+func mergedModule(before, report *v1beta2.ModuleStatus, now metav1.Time) *v1beta2.ModuleStatus {
+	if report == nil {
+		return nil
+	}
+	next := *report
+	next.Message = bounded(next.Message)
+	next.WaitingFor = slices.Sorted(slices.Values(next.WaitingFor))
+	next.LastTransitionTime = now
+	if before != nil && before.State == next.State {
+		next.LastTransitionTime = before.LastTransitionTime
+	}
+	return &next
 }
 
 // allEvaluated says whether every wanted module was worked on for the newest spec.

@@ -12,14 +12,10 @@ package status
 
 import (
 	"context"
-	"errors"
-	"fmt"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
-	"k8s.io/apimachinery/pkg/api/equality"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -62,6 +58,8 @@ type account struct {
 	// version that the last write led to, and when it was.
 	version string
 	at      time.Time
+	// took is how long that write took.
+	took time.Duration
 	// settled is closed when nothing is pending; nil if nobody waits for that.
 	settled chan struct{}
 }
@@ -92,8 +90,8 @@ type Report struct {
 	RuntimeUID string
 }
 
-// Module reports on a module.
-func (w *Writer) Module(kyma types.NamespacedName, r Report) {
+// Report reports on a module.
+func (w *Writer) Report(kyma types.NamespacedName, r Report) {
 	c := newChanges()
 	c.modules[r.Module.Name], c.evaluated[r.Module.Name], c.runtimeUID = &r.Module, r.Generation, r.RuntimeUID
 	w.add(kyma, c)
@@ -187,6 +185,34 @@ func (w *Writer) Latest(k *v1beta2.Kyma) []v1beta2.ModuleStatus {
 	return mergeModules(k.Status.Modules, reports, metav1.Now())
 }
 
+// Module is what is known of one of a Kyma's modules, as Latest has it; false if nothing is.
+func (w *Writer) Module(k *v1beta2.Kyma, name string) (v1beta2.ModuleStatus, bool) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	var before *v1beta2.ModuleStatus
+	for i := range k.Status.Modules {
+		if k.Status.Modules[i].Name == name {
+			before = &k.Status.Modules[i]
+			break
+		}
+	}
+	if a := w.open[client.ObjectKeyFromObject(k)]; a != nil {
+		a.settle(k)
+		for _, c := range []*changes{a.written, a.pending} {
+			if c == nil {
+				continue
+			}
+			if m, reported := c.modules[name]; reported {
+				before = mergedModule(before, m, metav1.Now())
+			}
+		}
+	}
+	if before == nil {
+		return v1beta2.ModuleStatus{}, false
+	}
+	return *before.DeepCopy(), true
+}
+
 // settle forgets what was written once a Kyma shows it.
 func (a *account) settle(k *v1beta2.Kyma) {
 	if a.written == nil {
@@ -249,192 +275,4 @@ func (w *Writer) next(ctx context.Context) bool {
 	}
 	w.queue.Forget(kyma)
 	return true
-}
-
-// callTimeout is the deadline of one read or write.
-const callTimeout = 15 * time.Second
-
-// attempts bounds how often a write is based on something new after a conflict.
-const attempts = 5
-
-// errBusy says that others wrote to the Kyma each time.
-var errBusy = errors.New("conflict after conflict")
-
-// write writes what is pending. It returns when to try again, if it is too early for a change of messages only.
-func (w *Writer) write(ctx context.Context, kyma types.NamespacedName) (again time.Duration, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
-	defer cancel()
-	reader := w.o.Cache
-	for range attempts {
-		var k v1beta2.Kyma
-		if err := reader.Get(ctx, kyma, &k); err != nil {
-			if apierrors.IsNotFound(err) {
-				w.Forget(kyma)
-				return 0, nil
-			}
-			return 0, fmt.Errorf("reading Kyma %s: %w", kyma, err)
-		}
-		again, err := w.writeOver(ctx, kyma, &k)
-		if !apierrors.IsConflict(err) {
-			return again, err
-		}
-		reader = w.o.Live
-	}
-	return 0, fmt.Errorf("writing the status of Kyma %s: %w", kyma, errBusy)
-}
-
-// writeOver writes over a status as it was read.
-func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1beta2.Kyma) (again time.Duration, err error) {
-	c, earliest := w.take(kyma, k)
-	if c == nil {
-		return 0, nil
-	}
-	next := merge(k, c, Wanted(k, w.o.Catalog), metav1.Now())
-	if equality.Semantic.DeepEqual(next, k.Status) {
-		w.done(kyma, c, k.ResourceVersion, false, k)
-		return 0, nil
-	}
-	if wait := time.Until(earliest); wait > 0 && sameButMessages(&next, &k.Status) {
-		return wait, nil
-	}
-	base := k.DeepCopy()
-	k.Status = next
-	if err := w.o.Client.Status().Patch(ctx, k, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
-		if apierrors.IsNotFound(err) {
-			w.Forget(kyma)
-			return 0, nil
-		}
-		return 0, err
-	}
-	w.done(kyma, c, k.ResourceVersion, true, k)
-	return 0, nil
-}
-
-// Wanted are the names of the modules that a Kyma shall have.
-func Wanted(k *v1beta2.Kyma, store *catalog.Store) []string {
-	var out []string
-	for _, m := range catalog.Resolve(k, store.In(k.Namespace)) {
-		if !m.Deleting {
-			out = append(out, m.Name)
-		}
-	}
-	return out
-}
-
-// take is all that the Kyma as read does not show, nil if nothing is pending; and the earliest time for a change of messages
-// only.
-func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (*changes, time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a := w.open[kyma]
-	if a == nil || a.pending == nil {
-		return nil, time.Time{}
-	}
-	a.settle(k)
-	c := newChanges()
-	if a.written != nil {
-		c.over(a.written)
-	}
-	c.over(a.pending)
-	return c, a.at.Add(w.o.Pause)
-}
-
-// done books a write of changes c. Reports that came meanwhile stay pending.
-func (w *Writer) done(kyma types.NamespacedName, c *changes, version string, wrote bool, k *v1beta2.Kyma) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	a := w.account(kyma)
-	if wrote {
-		a.written, a.version, a.at = c, version, time.Now()
-	}
-	if a.pending != nil {
-		a.pending.subtract(c)
-		if k.Status.ObservedGeneration < k.Generation { // the others' evaluations are still to come
-			for name, generation := range c.evaluated {
-				a.pending.evaluated[name] = max(generation, a.pending.evaluated[name])
-			}
-		}
-		if a.pending.empty() {
-			a.pending = nil
-		}
-	}
-	if a.settled != nil && (a.pending == nil || len(a.pending.modules) == 0) {
-		close(a.settled)
-		a.settled = nil
-	}
-}
-
-// Written waits until all that was reported on a Kyma's modules is written, or the context ends.
-func (w *Writer) Written(ctx context.Context, kyma types.NamespacedName) error {
-	w.mu.Lock()
-	a := w.open[kyma]
-	if a == nil || a.pending == nil || len(a.pending.modules) == 0 {
-		w.mu.Unlock()
-		return nil
-	}
-	if a.settled == nil {
-		a.settled = make(chan struct{})
-	}
-	settled := a.settled
-	w.mu.Unlock()
-	select {
-	case <-settled:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the status of Kyma %s to be written: %w", kyma, context.Cause(ctx))
-	}
-}
-
-// sweep forgets what the cache must have shown by now.
-func (w *Writer) sweep(now time.Time) {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	for kyma, a := range w.open {
-		if a.pending == nil && now.Sub(a.at) > sweepAge {
-			delete(w.open, kyma)
-		}
-	}
-}
-
-// sweepAge is how long a write is remembered at most for a cache that does not show it.
-const sweepAge = time.Minute
-
-// subtract drops what was written, unless it was replaced meanwhile.
-func (c *changes) subtract(written *changes) {
-	for name, m := range written.modules {
-		if now, ok := c.modules[name]; ok && now == m {
-			delete(c.modules, name)
-		}
-	}
-	for name, generation := range written.evaluated {
-		if c.evaluated[name] == generation {
-			delete(c.evaluated, name)
-		}
-	}
-	if c.runtimeUID == written.runtimeUID {
-		c.runtimeUID = ""
-	}
-	if c.reachable == written.reachable {
-		c.reachable = nil
-	}
-}
-
-func (c *changes) empty() bool {
-	return len(c.modules) == 0 && len(c.evaluated) == 0 && c.runtimeUID == "" && c.reachable == nil
-}
-
-// sameButMessages says whether two statuses differ in messages only.
-func sameButMessages(a, b *v1beta2.KymaStatus) bool {
-	return equality.Semantic.DeepEqual(withoutMessages(a), withoutMessages(b))
-}
-
-func withoutMessages(s *v1beta2.KymaStatus) *v1beta2.KymaStatus {
-	out := s.DeepCopy()
-	for i := range out.Modules {
-		out.Modules[i].Message = ""
-	}
-	for i := range out.Conditions {
-		out.Conditions[i].Message = ""
-	}
-	return out
 }
