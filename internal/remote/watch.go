@@ -46,6 +46,9 @@ func (c *Client) WatchMeta(ctx context.Context, r Resource, o WatchOptions, each
 	if err := c.attempt(ctx, q, func(resp *http.Response) error { return q.readEvents(resp, r.GVK(), each) }); err != nil {
 		return err
 	}
+	if ctx.Err() != nil { // it may look like the end of the answer
+		return q.interrupted(context.Cause(ctx), nil)
+	}
 	return nil
 }
 
