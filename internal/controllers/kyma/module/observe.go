@@ -120,9 +120,11 @@ func (c *Controller) readFacts(r run, o *observation) {
 			o.facts[f.Key] = f.Value
 		}
 	}
-	for _, m := range c.o.Status.Latest(o.kyma) {
-		if m.State == v1beta2.StateReady {
-			o.facts[v1beta2.FactModulePrefix+m.Name] = m.Version
+	if len(o.component.Template.Needs) > 0 || o.component.Template.Reconciler != "" { // the others have no use for them
+		for _, m := range c.o.Status.Latest(o.kyma) {
+			if m.State == v1beta2.StateReady {
+				o.facts[v1beta2.FactModulePrefix+m.Name] = m.Version
+			}
 		}
 	}
 	for _, need := range o.component.Template.Needs {
