@@ -16,9 +16,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
-	"github.com/kyma-project/mothership/internal/controllers/kyma/module"
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/fleet"
+	valuesof "github.com/kyma-project/mothership/internal/values"
 )
 
 // Options of New. All are needed.
@@ -91,7 +91,7 @@ func references(obj client.Object) []string {
 	var out []string
 	for i := range k.Spec.Modules {
 		for _, ref := range k.Spec.Modules[i].ValuesFrom {
-			out = append(out, module.ValuesFact(ref.Kind, ref.Name))
+			out = append(out, valuesof.Fact(ref.Kind, ref.Name))
 		}
 	}
 	return out
@@ -103,7 +103,7 @@ func (c *Controller) changed(kind string, obj any) {
 	if !ok {
 		return
 	}
-	fact := module.ValuesFact(kind, meta.Name)
+	fact := valuesof.Fact(kind, meta.Name)
 	var kymas v1beta2.KymaList
 	err := c.o.Cache.List(context.Background(), &kymas, client.InNamespace(meta.Namespace), client.MatchingFields{index: fact}, client.UnsafeDisableDeepCopy)
 	if err != nil {
@@ -120,7 +120,7 @@ func (c *Controller) wake(k *v1beta2.Kyma, fact string) {
 	for i := range k.Spec.Modules {
 		m := &k.Spec.Modules[i]
 		for _, ref := range m.ValuesFrom {
-			if module.ValuesFact(ref.Kind, ref.Name) == fact {
+			if valuesof.Fact(ref.Kind, ref.Name) == fact {
 				c.o.Engine.Add(fleet.ModuleKey(name, m.Name), engine.PriorityChange)
 			}
 		}
