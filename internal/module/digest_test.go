@@ -126,8 +126,10 @@ func TestInputDigest(t *testing.T) {
 		"Namespace": func(c *reconciler.Component, _ *RenderOptions) { c.Namespace = "other" },
 		"Values":    func(c *reconciler.Component, _ *RenderOptions) { c.Values = nil },
 		"Minor":     func(_ *reconciler.Component, o *RenderOptions) { o.Capabilities.KubeVersion = "v1.35.0" },
-		"Number":    func(c *reconciler.Component, _ *RenderOptions) { c.Template.Data = raw(`{"kind":"W","n":12345678901234567891}`) },
-		"NoData":    func(c *reconciler.Component, _ *RenderOptions) { c.Template.Data = nil },
+		"Number": func(c *reconciler.Component, _ *RenderOptions) {
+			c.Template.Data = raw(`{"kind":"W","n":12345678901234567891}`)
+		},
+		"NoData": func(c *reconciler.Component, _ *RenderOptions) { c.Template.Data = nil },
 	} {
 		if digest("key", change) == before {
 			t.Errorf("%s: the digest is the same", name)
@@ -141,7 +143,9 @@ func TestInputDigest(t *testing.T) {
 	}
 	for name, change := range map[string]func(*reconciler.Component, *RenderOptions){
 		"Patch": func(_ *reconciler.Component, o *RenderOptions) { o.Capabilities.KubeVersion = "v1.36.9" },
-		"Blank": func(c *reconciler.Component, _ *RenderOptions) { c.Template.Data = raw(`{ "n": 12345678901234567890, "kind": "W" }`) },
+		"Blank": func(c *reconciler.Component, _ *RenderOptions) {
+			c.Template.Data = raw(`{ "n": 12345678901234567890, "kind": "W" }`)
+		},
 	} {
 		if digest("key", change) != before {
 			t.Errorf("%s: the digest is another", name)

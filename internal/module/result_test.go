@@ -98,6 +98,26 @@ func TestWhatIsNotThereYetIsNoError(t *testing.T) {
 	}
 }
 
+// TestNamespaceThatGoesIsWaitedFor: a module is installed again once the namespace that is being deleted is gone.
+func TestNamespaceThatGoesIsWaitedFor(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	const held = `{"apiVersion":"v1","kind":"ConfigMap","metadata":{"name":"held","finalizers":["test.local/hold"]}}`
+	if err := s.client.Create(t.Context(), configMaps, s.namespace, []byte(held), nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.client.Delete(t.Context(), namespaces, "", s.namespace, cluster.DeleteOptions{}); err != nil {
+		t.Fatal(err)
+	}
+	c := s.component("web", config("a", "1"))
+	r := s.run(c)
+	if r.Outcome != reconciler.OutcomeRetry || r.After <= 0 || r.Err != nil || !strings.Contains(r.Message, s.namespace+"/a") {
+		t.Fatalf("while it is being deleted: %+v", r)
+	}
+	s.patch(configMaps, "held", `{"metadata":{"finalizers":null}}`)
+	s.until(c)
+}
+
 func TestBlockedAndFailedAreErrorsThatAreLookedAtAgain(t *testing.T) {
 	t.Parallel()
 	s := setup(t)
