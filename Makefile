@@ -18,8 +18,16 @@ GOLANGCI := go tool -modfile=$(CURDIR)/go.tools.mod golangci-lint
 ##@ Use
 
 .PHONY: demo
-demo: kube build ## Install, damage, repair, upgrade and remove real modules on a real API server
+demo: kube ## Run a fleet of real API servers: install, damage, repair, upgrade, remove, kill, restart (less than a minute)
 	go run ./hack/demo
+
+.PHONY: up
+up: kube build ## Start a control plane with three runtimes that stays (make down removes it)
+	bin/mothership up --runtimes 3
+
+.PHONY: down
+down: build ## Stop what make up started, and remove its state
+	bin/mothership down
 
 .PHONY: build
 build: ## Build bin/mothership, stamped with the version that git describes
@@ -56,6 +64,10 @@ fuzz: ## Fuzz each target for FUZZTIME (default one minute)
 .PHONY: bench-apply
 bench-apply: kube build ## Compare installing with Helm, kubectl, fluxcd/pkg/ssa and a bare loop; writes bench/results/apply.json
 	cd bench && go run ./apply
+
+.PHONY: bench-control
+bench-control: kube ## Measure the control plane: latencies, 1,000 modules, a restart; writes bench/results/control.json
+	cd bench && go run ./control
 
 ##@ Change
 

@@ -155,25 +155,25 @@ func (s *stage) finale(ctx context.Context) error {
 	return nil
 }
 
-// certManagerChart is the folder of cert-manager's chart in its Go module, which the bench module pins. It is downloaded and
-// verified by Go, and never copied into the repository.
-func certManagerChart(ctx context.Context) (string, error) {
+// certManagerChart is the folder of cert-manager's chart in its Go module, which the bench module pins, and its version without
+// the v. It is downloaded and verified by Go, and never copied into the repository.
+func certManagerChart(ctx context.Context) (chart, version string, err error) {
 	const path = "github.com/cert-manager/cert-manager"
 	cmd := exec.CommandContext(ctx, "go", "mod", "download", "-json", path)
 	cmd.Dir = "bench"
 	raw, err := cmd.Output()
 	if err != nil {
-		return "", fmt.Errorf("downloading the Go module %s: %w", path, err)
+		return "", "", fmt.Errorf("downloading the Go module %s: %w", path, err)
 	}
-	var module struct{ Dir string }
+	var module struct{ Dir, Version string }
 	if err := json.Unmarshal(raw, &module); err != nil {
-		return "", fmt.Errorf("downloading the Go module %s: %w", path, err)
+		return "", "", fmt.Errorf("downloading the Go module %s: %w", path, err)
 	}
-	chart := filepath.Join(module.Dir, "deploy", "charts", "cert-manager")
+	chart = filepath.Join(module.Dir, "deploy", "charts", "cert-manager")
 	if _, err := os.Stat(filepath.Join(chart, "Chart.yaml")); err != nil {
-		return "", fmt.Errorf("the Go module %s has no chart: %w", path, err)
+		return "", "", fmt.Errorf("the Go module %s has no chart: %w", path, err)
 	}
-	return chart, nil
+	return chart, strings.TrimPrefix(module.Version, "v"), nil
 }
 
 // shown is a command without the long path of a module cache.

@@ -45,6 +45,7 @@ var imports = map[string][]string{
 	// The fleet: what the controllers share, the controllers, and the only place that wires everything.
 	"internal/catalog": {"api/v1beta2"},
 	"internal/fleet":   {"internal/engine"},
+	"internal/values":  {"api/v1beta2", "internal/module"},
 	"internal/access":  {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
 	"internal/controllers": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
@@ -55,11 +56,11 @@ var imports = map[string][]string{
 	"internal/controllers/catalog":           {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
 	"internal/controllers/kyma/lifecycle":    {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
 	"internal/controllers/kyma/status":       {"api/v1beta2", "internal/catalog"},
-	"internal/controllers/values":            {"api/v1beta2", "internal/controllers/kyma/module", "internal/engine", "internal/fleet"},
+	"internal/controllers/values":            {"api/v1beta2", "internal/engine", "internal/fleet", "internal/values"},
 	"internal/controllers/runtime/lifecycle": {"api/v1beta2", "internal/access", "internal/catalog", "internal/engine", "internal/fleet", "internal/infra"},
 	"internal/controllers/kyma/module": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/kyma/status", "internal/engine",
-		"internal/fleet", "internal/module", "internal/render", "internal/source", "reconciler",
+		"internal/fleet", "internal/module", "internal/render", "internal/source", "internal/values", "reconciler",
 	},
 	"internal/controllers/runtime/drift": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/bundle", "internal/cluster", "internal/controllers/kyma/status",
@@ -75,7 +76,12 @@ var imports = map[string][]string{
 		"api/v1beta2", "internal/apply", "internal/bundle", "internal/cluster", "internal/kind", "internal/module",
 		"internal/remote", "internal/render", "internal/source", "reconciler",
 	},
-	"internal/cli":   {".", "api/v1beta2", "internal/remote", "internal/render"},
+	"internal/statedir":  {"internal/infra/local"},
+	"internal/fleetview": {"api/v1beta2", "controlplane", "internal/catalog", "internal/values"},
+	"internal/cli": {
+		".", "api/v1beta2", "controlplane", "internal/access", "internal/catalog", "internal/fleetview", "internal/remote",
+		"internal/render", "internal/statedir", "internal/values",
+	},
 	"cmd/mothership": {".", "internal/cli"},
 
 	"internal/apitest":  {},
@@ -83,7 +89,7 @@ var imports = map[string][]string{
 	"hack/reference":    {"api/crd"},
 	"hack/testsum":      {},
 	"hack/unwrap":       {},
-	"hack/demo/...":     {".", "api/v1beta2", "internal/infra/local", "internal/infra/local/node", "reconciler"},
+	"hack/demo/...":     {"api/v1beta2", "controlplane", "internal/infra/local"},
 }
 
 func TestImportDirections(t *testing.T) {
