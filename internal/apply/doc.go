@@ -15,13 +15,18 @@
 //	Remove    delete the set in the order that lets controllers clean up
 //	Diff      what Apply and Prune would change, by server-side dry-run
 //
+// Applier.Verify compares all sets of a runtime at once, by one list per kind in use. A Baseline is what a set's objects look like
+// while nothing drifts, for judging what a watch reports one by one.
+//
 // # Invariants
 //
 // Server-side apply under one field manager, forced; the bundle's bytes are sent as they are, except for fields that
 // are yielded to another manager. An object is undrifted if its annotation carries the digest of the bundle's bytes, it is
 // not being deleted, and our Apply entry in managedFields covers every leaf of the bytes. Nothing is kept per object between runs.
 // Pruning needs the set's label, our Apply entry and no controller owner, deletes by UID, and never happens unless
-// the whole bundle was applied. An object that exists and is not of this set is refused, unless adopted.
+// the whole bundle was applied. An object that exists and is not of this set is refused, unless adopted. A checkpoint may stop
+// the work before the first write, between stages and before pruning: the parent is a superset then, so that whoever goes on
+// finds all that is there.
 //
 // # Imports
 //

@@ -56,28 +56,31 @@ type verification struct {
 	drifted []Drifted
 }
 
-// add renders a component. Its error is one of the runtime, or the end of the context.
+// add renders a component. Its error is one of the runtime, or the end of the context; that of the component is drift.
 func (v *verification) add(ctx context.Context, c reconciler.Component) error {
-	o, err := optionsFor(ctx, v.rt, c, v.seed)
-	if errors.As(err, new(*RuntimeError)) {
-		return err
-	}
-	var rendered *Rendered
-	if err == nil {
-		rendered, err = v.r.Render(ctx, c, o)
-	}
-	if ctx.Err() != nil {
+	rendered, err := v.render(ctx, c)
+	switch {
+	case ctx.Err() != nil:
 		return context.Cause(ctx)
-	}
-	if err != nil {
+	case errors.As(err, new(*RuntimeError)):
+		return err
+	case err != nil:
 		v.drifted = append(v.drifted, Drifted{Component: c.Name, Reason: err.Error()})
-		return nil
+	default:
+		v.names = append(v.names, c.Name)
+		v.wanted = append(v.wanted, apply.Wanted{
+			ID: apply.ID{Namespace: c.Namespace, Module: c.Name}, Bundle: rendered.Bundle, Yield: c.Template.Yield,
+		})
 	}
-	v.names = append(v.names, c.Name)
-	v.wanted = append(v.wanted, apply.Wanted{
-		ID: apply.ID{Namespace: c.Namespace, Module: c.Name}, Bundle: rendered.Bundle, Yield: c.Template.Yield,
-	})
 	return nil
+}
+
+func (v *verification) render(ctx context.Context, c reconciler.Component) (*Rendered, error) {
+	o, err := optionsFor(ctx, v.rt, c, v.seed)
+	if err != nil {
+		return nil, err
+	}
+	return v.r.Render(ctx, c, o)
 }
 
 func (v *verification) conclude(verdicts []apply.Verdict) ([]Drifted, error) {

@@ -201,6 +201,15 @@ func expect(dec *json.Decoder, d json.Delim) error {
 	return nil
 }
 
+// nextValue decodes the next of several values; false at the end of the input after one.
+func nextValue(dec *json.Decoder, into any) (bool, error) {
+	err := dec.Decode(into)
+	if err == io.EOF {
+		return false, nil
+	}
+	return err == nil, err
+}
+
 // early turns the end of the input in the middle of a value into io.ErrUnexpectedEOF.
 func early(err error) error {
 	if err == io.EOF {

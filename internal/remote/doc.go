@@ -22,6 +22,11 @@
 // only, an *unstructured.Unstructured or any other JSON type for the whole object, nil for nothing. It is overwritten, and
 // undefined after an error.
 //
+// # Watches
+//
+// Client.WatchMeta is one watch of a kind's metadata. It passes the gate like any request, but gives its slot back once it has
+// begun, and has a deadline of its own. Whoever watches for longer makes one watch after the other.
+//
 // # Errors
 //
 // Each failed request is an *Error with a Reason; the sentinels (ErrNotFound, ErrThrottled …) match it with errors.Is,

@@ -81,11 +81,7 @@ func (q *request) readEvents(resp *http.Response, gvk schema.GroupVersionKind, e
 	for { // the request's deadline is its bound
 		in.left = maxWatchEvent
 		var line watchLine
-		err := dec.Decode(&line)
-		if err == io.EOF {
-			return nil
-		}
-		if err != nil {
+		if more, err := nextValue(dec, &line); err != nil || !more {
 			return err
 		}
 		e, err := q.event(&line, gvk)
