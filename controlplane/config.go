@@ -35,6 +35,8 @@ type Config struct {
 	VerifyInterval time.Duration
 	// Workers is how many modules are worked on at the same time. Default: 32.
 	Workers int
+	// RequestTimeout is the deadline of one request to a runtime: one that hangs is given up after two of them. Default: 20 s.
+	RequestTimeout time.Duration
 	// Log of the control plane. Default: none.
 	Log logr.Logger
 }
@@ -56,6 +58,9 @@ const DefaultNamespace = "kcp-system"
 // maxVerifyInterval is the longest that drift may go unnoticed where nothing watches.
 const maxVerifyInterval = time.Hour
 
+// defaultRequestTimeout is short for a request, so that runtimes that hang do not keep the workers from the others.
+const defaultRequestTimeout = 20 * time.Second
+
 // Validate says what is wrong with the configuration.
 func (c *Config) Validate() error {
 	switch {
@@ -67,6 +72,8 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("VerifyInterval is %s: it must be at most %s, or 0 for that", c.VerifyInterval, maxVerifyInterval)
 	case c.Workers < 0:
 		return fmt.Errorf("Workers is %d: it must be positive, or 0 for the default", c.Workers)
+	case c.RequestTimeout < 0:
+		return fmt.Errorf("RequestTimeout is %s: it must be positive, or 0 for the default", c.RequestTimeout)
 	case c.SourceRoot != "" && !filepath.IsAbs(c.SourceRoot):
 		return fmt.Errorf("SourceRoot is %q: it must be an absolute path", c.SourceRoot)
 	}
@@ -85,6 +92,9 @@ func (c Config) withDefaults() Config {
 	}
 	if c.VerifyInterval == 0 {
 		c.VerifyInterval = maxVerifyInterval
+	}
+	if c.RequestTimeout == 0 {
+		c.RequestTimeout = defaultRequestTimeout
 	}
 	if c.Log.GetSink() == nil {
 		c.Log = logr.Discard()

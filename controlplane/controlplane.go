@@ -30,6 +30,7 @@ import (
 	"sync"
 
 	"k8s.io/client-go/rest"
+	ctrl "sigs.k8s.io/controller-runtime"
 )
 
 // ControlPlane is a running one. It is safe for concurrent use.
@@ -49,11 +50,16 @@ type ControlPlane struct {
 // errClosed is the cause that Close ends everything with.
 var errClosed = errors.New("the control plane was closed")
 
+// setLog gives controller-runtime the log of this process's first control plane: it has parts with one log for all, which would go
+// to stderr else.
+var setLog sync.Once
+
 // Start starts a control plane and returns at once; Ready says when it works. It runs until ctx ends, Close is called, or it fails.
 func Start(ctx context.Context, cfg Config) (*ControlPlane, error) {
 	if err := cfg.Validate(); err != nil {
 		return nil, fmt.Errorf("starting the control plane: %w", err)
 	}
+	setLog.Do(func() { ctrl.SetLogger(cfg.withDefaults().Log) })
 	ctx, cancel := context.WithCancelCause(ctx)
 	cp := &ControlPlane{
 		cfg: cfg.withDefaults(), cancel: cancel,

@@ -34,12 +34,9 @@ const (
 	cacheTimeout = 2 * time.Minute
 )
 
-// Limits of what is asked of a runtime. The engine has patience, so a call need not have much: a runtime that hangs must not hold
-// workers for long.
-const (
-	callTimeout = 20 * time.Second
-	callRetries = 1
-)
+// callRetries is how often a call to a runtime is repeated. The engine has patience, so a call need not have much: a runtime that
+// hangs must not hold workers for long.
+const callRetries = 1
 
 // Limits of what is kept of sources and renders, in bytes.
 const (
@@ -63,7 +60,7 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
 		Sources: cp.sources(), Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
 		Engine: engine.Options{Workers: cp.cfg.Workers}, Verify: cp.cfg.VerifyInterval,
-		Connection: remote.Options{Timeout: callTimeout, Retries: callRetries},
+		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Retries: callRetries},
 	})
 	if err != nil {
 		return err

@@ -145,7 +145,8 @@ func (c *Controller) wait(o *observation) engine.Result {
 	return engine.Result{Outcome: engine.Waiting, Message: message}
 }
 
-// report merges a module's status, based on what is known of it.
+// report merges a module's status, based on what is known of it. The version is the installed one for as long as nothing of another
+// was written: one that could not be installed must not look like one that there is a way back from.
 func (c *Controller) report(o *observation, change func(*v1beta2.ModuleStatus)) {
 	m := v1beta2.ModuleStatus{Name: o.key.Component}
 	if o.current != nil {
@@ -153,7 +154,7 @@ func (c *Controller) report(o *observation, change func(*v1beta2.ModuleStatus)) 
 	}
 	m.Namespace, m.WaitingFor, m.Message = o.desired.Namespace, nil, ""
 	m.Channel = o.desired.Channel
-	if o.desired.Version != "" && o.problem == nil {
+	if o.desired.Version != "" && o.problem == nil && (o.touched || m.BundleDigest == "") {
 		m.Version = o.desired.Version
 	}
 	change(&m)

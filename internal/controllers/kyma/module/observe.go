@@ -122,7 +122,7 @@ func (c *Controller) readFacts(r run, o *observation) {
 	}
 	if len(o.component.Template.Needs) > 0 || o.component.Template.Reconciler != "" { // the others have no use for them
 		for _, m := range c.o.Status.Latest(o.kyma) {
-			if m.State == v1beta2.StateReady {
+			if works(&m) {
 				o.facts[v1beta2.FactModulePrefix+m.Name] = m.Version
 			}
 		}
@@ -132,6 +132,11 @@ func (c *Controller) readFacts(r run, o *observation) {
 			o.missing = append(o.missing, need)
 		}
 	}
+}
+
+// works says whether others can rely on a module: it is ready, or it is there with something that a person should look at.
+func works(m *v1beta2.ModuleStatus) bool {
+	return m.State == v1beta2.StateReady || (m.State == v1beta2.StateWarning && m.BundleDigest != "")
 }
 
 // readDigest computes the digest of the input, where the runtime's version and identity are known.

@@ -54,6 +54,7 @@ func (c *Controller) done(ctx context.Context, o *observation, result reconciler
 	first := o.current == nil || o.current.State != v1beta2.StateReady
 	c.report(o, func(m *v1beta2.ModuleStatus) {
 		m.State, m.InputDigest, m.BundleDigest = v1beta2.StateReady, result.InputDigest, result.BundleDigest
+		m.Version = o.desired.Version
 		if o.desired.Notice != nil {
 			m.State, m.Message = o.desired.Notice.State, o.desired.Notice.Message
 		}
