@@ -42,14 +42,13 @@ func (e *Engine) judge(r *Run, o Outcome) {
 	}
 }
 
-// openBreaker stops the lane and arms the first probe. The lock is held.
+// openBreaker stops the lane and arms the first probe. The lock is held, and the caller relists the lane.
 func (e *Engine) openBreaker(l *lane) {
 	l.breaker.open = true
 	l.breaker.era++
 	e.stats.OpenBreakers++
 	e.stats.Opened++
 	e.armProbe(l)
-	e.relist(l)
 }
 
 // armProbe sets the time of the next probe. The lock is held.

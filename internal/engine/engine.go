@@ -131,11 +131,12 @@ func (e *Engine) next(ctx context.Context) (context.Context, *Run) {
 	for !e.stopping {
 		if l := e.ready.first; l != nil {
 			r := e.begin(l)
-			ctx, r.cancel = context.WithCancelCause(ctx)
+			runCtx, cancel := context.WithCancelCause(ctx)
+			r.cancel = cancel
 			if e.ready.first != nil {
 				e.idle.Signal() // each wakes the next one, as long as there is work
 			}
-			return ctx, r
+			return runCtx, r
 		}
 		e.idle.Wait()
 	}

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math/rand/v2"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -21,14 +22,38 @@ func FuzzEngine(f *testing.F) {
 	f.Add([]byte("\x00\x01\x03\x00\x01\x03\x08\x00\x00\x05\x00\x05\x08\x00\x00\x05\x00\x00")) // superseded
 	f.Add([]byte("\x00\x01\x03\x01\x01\x00\x08\x00\x00\x04\x00\x00\x00\x01\x00\x05\x00\x00")) // preempt, forget, add
 	f.Add([]byte("\x02\x01\x03\x02\x05\x02\x06\x00\x06\x09\x00\x00\x05\x00\x00\x05\x00\x01")) // timers, reset
-	f.Fuzz(func(t *testing.T, steps []byte) {
-		synctest.Test(t, func(t *testing.T) {
-			d := newDuel(t)
-			for ; len(steps) >= 3 && d.count < 100 && !t.Failed(); steps = steps[3:] {
-				d.step(steps[0], steps[1], steps[2])
+	f.Fuzz(fight)
+}
+
+// TestAgainstTheModel is what the fuzz target does, with steps that are the same each time.
+func TestAgainstTheModel(t *testing.T) {
+	t.Parallel()
+	random := rand.New(rand.NewPCG(1, 2))
+	for i := range 75 {
+		steps := make([]byte, 3*(1+random.IntN(maxSteps)))
+		for i := range steps {
+			steps[i] = byte(random.Uint32())
+		}
+		if i%2 == 0 { // more runs end, and time goes on
+			for i := 0; i < len(steps); i += 6 {
+				steps[i] = pick([]byte{5, 5, 5, 6}, steps[i])
 			}
-			d.end()
-		})
+		}
+		fight(t, steps)
+	}
+}
+
+// maxSteps bounds a fight.
+const maxSteps = 100
+
+// fight does the steps to both, three bytes each.
+func fight(t *testing.T, steps []byte) {
+	synctest.Test(t, func(t *testing.T) {
+		d := newDuel(t)
+		for ; len(steps) >= 3 && d.count < maxSteps && !t.Failed(); steps = steps[3:] {
+			d.step(steps[0], steps[1], steps[2])
+		}
+		d.end()
 	})
 }
 
@@ -161,12 +186,12 @@ func (d *duel) end() {
 			d.finish(d.model.runs[0], Result{})
 			continue
 		}
-		if len(d.engine.lanes) == 0 {
+		if d.engine.Stats().Runtimes == 0 { // its lock also comes between this look at the model and the next run
 			break
 		}
 		<-time.After(time.Hour) // whatever AddAfter asked for
 	}
-	if n := len(d.engine.lanes); n > 0 && !d.t.Failed() {
+	if n := d.engine.Stats().Runtimes; n > 0 && !d.t.Failed() {
 		d.t.Errorf("%d lanes are left although nothing is to be done", n)
 	}
 	d.stop()

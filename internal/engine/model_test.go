@@ -9,6 +9,8 @@ import (
 // model is the engine as simple as it can be said: no heaps, no lists, everything is looked for in everything. The fuzz
 // target does to it what it does to the engine, tells it which runs began, and it says what must not have been.
 //
+// The test's goroutine tells it first and the engine afterwards, so the engine's lock orders what both of them do to it.
+//
 // Its clock is a stamp per event; things that are due at the same instant have the same stamp and may come in any order.
 type model struct {
 	t       *testing.T
@@ -18,7 +20,6 @@ type model struct {
 	lanes   map[string]*modelLane
 	runs    []*modelRun // under way, in the order in which they began
 	stamp   int
-	at      time.Duration // of the last event
 }
 
 type modelKey struct {

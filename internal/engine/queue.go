@@ -95,7 +95,7 @@ func (q *queue[O]) Pop() any {
 
 // shrunk gives memory back after a peak: a slice that is mostly empty moves to a smaller array.
 func shrunk(entries []*entry) []*entry {
-	const small = 64
+	const small = 4
 	if cap(entries) <= small || 4*len(entries) > cap(entries) {
 		return entries
 	}

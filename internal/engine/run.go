@@ -99,9 +99,6 @@ func (e *Engine) begin(l *lane) *Run {
 	}
 	e.setPhase(en, PhaseRunning)
 	en.run, en.facts, en.own = r, nil, 0
-	if en.asked <= now {
-		en.asked = 0
-	}
 	e.retime(en)
 	l.running++
 	e.ready.remove(l) // to the end, so that lanes take turns
