@@ -147,6 +147,7 @@ type ModuleTemplateSpec struct {
 // Source says where a module comes from: exactly one field is set.
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.chart), has(self.kustomize), has(self.manifests)].filter(set, set).size() == 1",message="set exactly one of chart, kustomize and manifests"
+// +kubebuilder:validation:XValidation:rule="!(has(self.kustomize) && has(self.kustomize.helm)) && !(has(self.manifests) && has(self.manifests.helm))",message="a Helm repository holds charts only: set chart"
 type Source struct {
 	// chart is a Helm chart.
 	//
@@ -162,9 +163,10 @@ type Source struct {
 	Manifests *SourceRef `json:"manifests,omitempty"`
 }
 
-// SourceRef is the place of a source.
+// SourceRef is the place of a source: exactly one of path (alone), url, git, helm and oci.
 //
-// +kubebuilder:validation:XValidation:rule="has(self.path) || has(self.url)",message="set path or url"
+// +kubebuilder:validation:XValidation:rule="[has(self.path) || has(self.url), has(self.git), has(self.helm), has(self.oci)].filter(set, set).size() == 1",message="set exactly one of path, url, git, helm and oci (url may have a path)"
+// +kubebuilder:validation:XValidation:rule="!(has(self.credentialsRef) || has(self.caBundle)) || has(self.url) || has(self.git) || has(self.helm) || has(self.oci)",message="credentialsRef and caBundle are for servers: a path on the local disk needs none"
 type SourceRef struct {
 	// path is a file or directory on the local disk (in a control plane: on the controller's) or, where url is set, a folder
 	// inside the archive.
@@ -174,19 +176,125 @@ type SourceRef struct {
 	// +kubebuilder:validation:MaxLength=1024
 	// +kubebuilder:validation:XValidation:rule="self != '-'",message="a template cannot be read from standard input"
 	Path string `json:"path,omitempty"`
-	// url of a tar.gz archive or of a YAML file, http or https. Nothing confidential: whoever reads the template reads it.
+	// url of a tar.gz or zip archive or of a YAML file, http or https. Nothing confidential: whoever reads the template reads it.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://.')",message="url begins with http:// or https://"
 	// +kubebuilder:validation:MaxLength=2048
 	URL string `json:"url,omitempty"`
-	// digest ("sha256:" and 64 hex digits) that the source's content must have. Of an archive: of its bytes; of a directory:
-	// of its tree, as "mothership render -o json" prints it.
+	// git is a folder of a Git repository.
+	//
+	// +optional
+	Git *GitSource `json:"git,omitempty"`
+	// helm is a chart of a Helm repository.
+	//
+	// +optional
+	Helm *HelmSource `json:"helm,omitempty"`
+	// oci is a Helm chart or an archive in an OCI registry.
+	//
+	// +optional
+	OCI *OCISource `json:"oci,omitempty"`
+	// digest ("sha256:" and 64 hex digits) that the source's content must have. Of an archive, a chart or an OCI layer: of its
+	// bytes; of a directory or a Git folder: of its tree, as "mothership render -o json" prints it.
 	//
 	// +optional
 	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="a digest is sha256: and 64 hex digits in lower case"
 	// +kubebuilder:validation:MaxLength=71
 	Digest string `json:"digest,omitempty"`
+	// credentialsRef names a Secret in the control plane's namespace with what the server asks for: username and password, or
+	// token, or ssh-privatekey and known_hosts, or .dockerconfigjson.
+	//
+	// +optional
+	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
+	// caBundle holds the certificates (PEM) of the authorities that may have signed the server's. Default: the system's.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle holds PEM certificates: -----BEGIN CERTIFICATE-----"
+	// +kubebuilder:validation:MaxLength=65536
+	CABundle string `json:"caBundle,omitempty"`
+}
+
+// GitSource is a folder of a Git repository at a commit. Submodules are refused.
+type GitSource struct {
+	// url of the repository, https or ssh, such as https://example.com/org/repo.git or ssh://git@example.com/org/repo.git.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^(https|ssh)://.')",message="the url of a Git repository begins with https:// or ssh:// (git@host:org/repo is ssh://git@host/org/repo)"
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url,omitempty"`
+	// ref is a branch, a tag or a commit (40 hex digits). A name that is both a branch and a tag is given in full:
+	// refs/heads/… or refs/tags/…. Default: the repository's default branch.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[^- ~^:?*[][^ ~^:?*[]*$') && !self.contains('..')",message="ref is the name of a branch or tag, or a commit of 40 hex digits"
+	// +kubebuilder:validation:MaxLength=256
+	Ref string `json:"ref,omitempty"`
+	// path of the folder in the repository. Default: the top.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path,omitempty"`
+}
+
+// HelmSource is a chart of a Helm repository.
+type HelmSource struct {
+	// repository is the address whose index.yaml lists the chart, http or https.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^https?://.')",message="a Helm repository begins with http:// or https:// (a chart in a registry is set as oci)"
+	// +kubebuilder:validation:MaxLength=2048
+	Repository string `json:"repository,omitempty"`
+	// chart is the chart's name in the repository.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9]([-._A-Za-z0-9]*[A-Za-z0-9])?$')",message="a chart's name has letters, digits, dots, dashes and underscores"
+	// +kubebuilder:validation:MaxLength=250
+	Chart string `json:"chart,omitempty"`
+	// version of the chart, or a range such as ~1.2 or >=1.2.0 <2, of which the highest is taken. Default: the highest that is
+	// no pre-release.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=128
+	Version string `json:"version,omitempty"`
+}
+
+// OCISource is an artifact in an OCI registry: a Helm chart, or one layer that is a tar.gz archive.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.digest)",message="set exactly one of tag and digest"
+type OCISource struct {
+	// url of the repository without a tag, such as oci://registry.example.com/charts/web.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^oci://[^/@]+/[^@:]+$')",message="url is oci://HOST/REPOSITORY, without tag or digest"
+	// +kubebuilder:validation:MaxLength=2048
+	URL string `json:"url,omitempty"`
+	// tag of the artifact.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[A-Za-z0-9_][-.A-Za-z0-9_]*$')",message="a tag has letters, digits, dots, dashes and underscores"
+	// +kubebuilder:validation:MaxLength=128
+	Tag string `json:"tag,omitempty"`
+	// digest ("sha256:" and 64 hex digits) of the artifact's manifest.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^sha256:[0-9a-f]{64}$')",message="a digest is sha256: and 64 hex digits in lower case"
+	// +kubebuilder:validation:MaxLength=71
+	Digest string `json:"digest,omitempty"`
+	// path of the folder inside the archive. Default: its only folder, or its top.
+	//
+	// +optional
+	// +kubebuilder:validation:MaxLength=1024
+	Path string `json:"path,omitempty"`
+}
+
+// SecretReference names a Secret in the control plane's namespace.
+type SecretReference struct {
+	// name of the Secret.
+	//
+	// +required
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="a Secret's name has lower-case letters, digits, dots and dashes"
+	// +kubebuilder:validation:MaxLength=253
+	Name string `json:"name,omitempty"`
 }
 
 // Manager names a custom resource by kind and, where the module has several of the kind, by name.

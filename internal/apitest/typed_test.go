@@ -106,6 +106,7 @@ func fullTemplate() *v1beta2.ModuleTemplate {
 			ModuleName: "web", Version: "1.0.0", Namespace: "shop", Reconciler: "special", Needs: []string{"module.istio"},
 			Source: v1beta2.Source{Chart: &v1beta2.SourceRef{
 				Path: "web", URL: "https://example.com/web.tgz", Digest: "sha256:" + strings.Repeat("0", 64),
+				CredentialsRef: &v1beta2.SecretReference{Name: "charts"}, CABundle: "-----BEGIN CERTIFICATE-----",
 			}},
 			Values: raw(`{"replicas":2}`), Data: raw(`{"apiVersion":"example.com/v1","kind":"Web","metadata":{"name":"web"},"spec":{"a":1}}`),
 			Manager: &v1beta2.Manager{Group: "example.com", Version: "v1", Kind: "Web", Namespace: "shop", Name: "web"},
