@@ -116,6 +116,12 @@ func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (c *changes, m
 		c.over(a.written)
 	}
 	c.over(a.pending)
+	if w.ending {
+		return c, time.Time{}, time.Time{}
+	}
+	if a.settled != nil { // somebody waits for it before the runtime is written to
+		return c, a.at.Add(w.o.Pause), time.Time{}
+	}
 	return c, a.at.Add(w.o.Pause), a.at.Add(rest * a.took)
 }
 
@@ -157,6 +163,7 @@ func (w *Writer) Written(ctx context.Context, kyma types.NamespacedName) error {
 	}
 	settled := a.settled
 	w.mu.Unlock()
+	w.queue.Add(kyma) // it may rest
 	select {
 	case <-settled:
 		return nil

@@ -47,8 +47,9 @@ type Writer struct {
 	o     Options
 	queue workqueue.TypedRateLimitingInterface[types.NamespacedName]
 
-	mu   sync.Mutex
-	open map[types.NamespacedName]*account
+	mu     sync.Mutex
+	open   map[types.NamespacedName]*account
+	ending bool // nothing rests any more
 }
 
 // account is what is known of a Kyma's status beyond what the cache shows.
@@ -237,9 +238,22 @@ func (w *Writer) Run(ctx context.Context) error {
 	w.sweepUntil(ctx)
 	timer := time.AfterFunc(drain, cancel)
 	defer timer.Stop()
-	w.queue.ShutDown()
+	w.end()
 	workers.Wait()
 	return nil
+}
+
+// end has all that is pending written at once, also what rests: the queue would drop that.
+func (w *Writer) end() {
+	w.mu.Lock()
+	w.ending = true
+	for kyma, a := range w.open {
+		if a.pending != nil {
+			w.queue.Add(kyma)
+		}
+	}
+	w.mu.Unlock()
+	w.queue.ShutDown()
 }
 
 func (w *Writer) sweepUntil(ctx context.Context) {

@@ -1,0 +1,134 @@
+package status
+
+import (
+	"context"
+	"strconv"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/catalog"
+)
+
+// slow holds one Kyma; each write of its status takes a second.
+type slow struct {
+	client.Reader
+	client.SubResourceWriter
+
+	mu     sync.Mutex
+	kyma   v1beta2.Kyma
+	writes []time.Time // when each ended
+}
+
+func (s *slow) Get(_ context.Context, _ types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.kyma.DeepCopyInto(obj.(*v1beta2.Kyma))
+	return nil
+}
+
+func (s *slow) Status() client.SubResourceWriter { return s }
+
+func (s *slow) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	<-time.After(time.Second)
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.writes = append(s.writes, time.Now())
+	obj.SetResourceVersion(strconv.Itoa(len(s.writes) + 1))
+	obj.(*v1beta2.Kyma).DeepCopyInto(&s.kyma)
+	return nil
+}
+
+// written is when each write ended, in seconds, and the states that the status has.
+func (s *slow) written(since time.Time) (at []float64, states map[string]v1beta2.State) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, w := range s.writes {
+		at = append(at, w.Sub(since).Seconds())
+	}
+	states = map[string]v1beta2.State{}
+	for _, m := range s.kyma.Status.Modules {
+		states[m.Name] = m.State
+	}
+	return at, states
+}
+
+// paced runs a test in virtual time with a writer over a slow API; end ends the writer.
+func paced(t *testing.T, test func(t *testing.T, w *Writer, s *slow, name types.NamespacedName, end func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		s := &slow{kyma: v1beta2.Kyma{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: "eu-1", ResourceVersion: "1"}}}
+		w := New(Options{Cache: s, Live: s, Client: s, Catalog: catalog.NewStore()})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		end := sync.OnceFunc(func() {
+			cancel()
+			if err := <-ended; err != nil {
+				t.Error(err)
+			}
+		})
+		defer end()
+		test(t, w, s, client.ObjectKeyFromObject(&s.kyma), end)
+	})
+}
+
+func report(w *Writer, name types.NamespacedName, module string, state v1beta2.State) {
+	w.Report(name, Report{Module: v1beta2.ModuleStatus{Name: module, State: state}})
+}
+
+func TestALargeStatusIsWrittenSeldom(t *testing.T) {
+	t.Parallel()
+	paced(t, func(t *testing.T, w *Writer, s *slow, name types.NamespacedName, _ func()) {
+		begun := time.Now()
+		for i := range 40 { // one every 250 ms
+			report(w, name, "m"+strconv.Itoa(i), v1beta2.StateReady)
+			<-time.After(250 * time.Millisecond)
+		}
+		<-time.After(10 * time.Second)
+		at, states := s.written(begun)
+		if len(states) != 40 || len(at) > 4 {
+			t.Errorf("%d modules are written, by writes at %v s", len(states), at)
+		}
+	})
+}
+
+func TestWhoWaitsForAWriteWaitsForNothingElse(t *testing.T) {
+	t.Parallel()
+	paced(t, func(t *testing.T, w *Writer, s *slow, name types.NamespacedName, _ func()) {
+		begun := time.Now()
+		report(w, name, "web", v1beta2.StateReady)
+		<-time.After(1500 * time.Millisecond) // the first write has ended, and rests until 4 s
+		report(w, name, "web", v1beta2.StateProcessing)
+		if err := w.Written(t.Context(), name); err != nil {
+			t.Fatal(err)
+		}
+		if took := time.Since(begun); took > 3*time.Second {
+			t.Errorf("written after %s; want it at once, 2.5 s", took)
+		}
+		if _, states := s.written(begun); states["web"] != v1beta2.StateProcessing {
+			t.Errorf("written: %v", states)
+		}
+	})
+}
+
+func TestAtTheEndNothingRests(t *testing.T) {
+	t.Parallel()
+	paced(t, func(t *testing.T, w *Writer, s *slow, name types.NamespacedName, end func()) {
+		begun := time.Now()
+		report(w, name, "web", v1beta2.StateProcessing)
+		<-time.After(1500 * time.Millisecond)
+		report(w, name, "web", v1beta2.StateReady)
+		synctest.Wait()
+		end()
+		if at, states := s.written(begun); states["web"] != v1beta2.StateReady {
+			t.Errorf("written at %v s: %v; want what was reported last", at, states)
+		}
+	})
+}
