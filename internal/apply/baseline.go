@@ -58,6 +58,21 @@ func (b *Baseline) Kinds() []cluster.Resource { return b.kinds }
 // Wants says whether the set has an object of this identity: its deletion, or its leaving the set's label, is drift.
 func (b *Baseline) Wants(ref bundle.Ref) bool { return b.objects[ref] != nil }
 
+// Missing are the objects of a kind that the set has and a list of its members does not.
+func (b *Baseline) Missing(r cluster.Resource, listed []metav1.PartialObjectMetadata) []bundle.Ref {
+	there := make(map[bundle.Ref]bool, len(listed))
+	for i := range listed {
+		there[refOf(r, &listed[i])] = true
+	}
+	var out []bundle.Ref
+	for ref := range b.objects {
+		if ref.Group == r.Group && ref.Kind == r.Kind && !there[ref] {
+			out = append(out, ref)
+		}
+	}
+	return out
+}
+
 // Holds says whether an object that carries the set's label is as it should be, by the same rule as Observe: one of the bundle's
 // that nobody changed, or one that the set has nothing to do with. Fields that are yielded or contested are left alone.
 func (b *Baseline) Holds(r cluster.Resource, meta *metav1.PartialObjectMetadata) bool {
@@ -72,4 +87,15 @@ func (b *Baseline) Holds(r cluster.Resource, meta *metav1.PartialObjectMetadata)
 	step := &Step{Object: object, Resource: r, Ref: ref}
 	err := b.compare.compare(step, *meta)
 	return err == nil && step.Action == ActionNone
+}
+
+// Contested says whether an object that Holds has fields that are left to others because they were lost too often.
+func (b *Baseline) Contested(r cluster.Resource, meta *metav1.PartialObjectMetadata) bool {
+	ref := refOf(r, meta)
+	object := b.objects[ref]
+	if object == nil {
+		return false
+	}
+	step := &Step{Object: object, Resource: r, Ref: ref}
+	return b.compare.compare(step, *meta) == nil && len(step.Contested) > 0
 }

@@ -132,6 +132,11 @@ func (r *Runtime) target(ctx context.Context) (apply.Target, error) {
 	return apply.Target{Client: r.remote, UID: uid, ServerVersion: version}, err
 }
 
+// ListMeta lists the metadata of a kind's objects; see remote.Client.ListMetaVersion.
+func (r *Runtime) ListMeta(ctx context.Context, kind cluster.Resource, o cluster.ListOptions) (items []metav1.PartialObjectMetadata, resourceVersion string, err error) {
+	return r.remote.ListMetaVersion(ctx, kind, o)
+}
+
 // WatchMeta watches the metadata of a kind's objects; see remote.Client.WatchMeta.
 func (r *Runtime) WatchMeta(ctx context.Context, kind cluster.Resource, o cluster.WatchOptions, each func(cluster.WatchEvent)) error {
 	return r.remote.WatchMeta(ctx, kind, o, each)

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
+	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/apply"
@@ -186,10 +190,13 @@ func (c *Controller) reachable(o *observation) {
 
 // progress records what people should know of: what was put back, and who had changed it.
 func (c *Controller) progress(o *observation, e apply.Event) {
-	if e.Action != apply.ActionRepair {
+	note := fmt.Sprintf("Module %s: %s was put back", o.desired.Name, e.Object)
+	switch {
+	case e.Action == apply.ActionCreate && o.unchanged():
+		note = fmt.Sprintf("Module %s: %s was missing and was made again", o.desired.Name, e.Object)
+	case e.Action != apply.ActionRepair:
 		return
 	}
-	note := fmt.Sprintf("Module %s: %s was put back", o.desired.Name, e.Object)
 	for i, d := range e.Drift {
 		if i == maxDrift {
 			note += fmt.Sprintf(" and %d more", len(e.Drift)-i)
@@ -200,7 +207,10 @@ func (c *Controller) progress(o *observation, e apply.Event) {
 	if e.Message != "" {
 		note += ": " + e.Message
 	}
-	c.event(o, corev1.EventTypeNormal, "DriftReverted", "Repair", note)
+	c.eventOn(o, &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: schema.GroupVersion{Group: e.Object.Group, Version: "v1"}.String(), Kind: e.Object.Kind}, // of the version nothing depends
+		ObjectMeta: metav1.ObjectMeta{Namespace: e.Object.Namespace, Name: e.Object.Name},
+	}, corev1.EventTypeNormal, "DriftReverted", "Repair", note)
 }
 
 // maxDrift bounds the fields that an event names, and maxNote an event's note, which the API limits to 1 kB.
@@ -209,9 +219,19 @@ const (
 	maxNote  = 1000
 )
 
+// event records what happened to a module.
 func (c *Controller) event(o *observation, kind, reason, action, note string) {
+	c.eventOn(o, &metav1.PartialObjectMetadata{
+		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta2.GroupVersion.String(), Kind: "ModuleTemplate"},
+		ObjectMeta: metav1.ObjectMeta{Namespace: o.name.Namespace, Name: o.desired.Name + "-" + o.desired.Version},
+	}, kind, reason, action, note)
+}
+
+// eventOn records an event at the Kyma. What it is related to tells it from others: of events that differ in their note only, the
+// recorder keeps the first note and counts the others.
+func (c *Controller) eventOn(o *observation, related runtime.Object, kind, reason, action, note string) {
 	if len(note) > maxNote {
-		note = note[:maxNote]
+		note = strings.ToValidUTF8(note[:maxNote], "")
 	}
-	c.o.Events.Eventf(o.kyma, nil, kind, reason, action, "%s", note)
+	c.o.Events.Eventf(o.kyma, related, kind, reason, action, "%s", note)
 }

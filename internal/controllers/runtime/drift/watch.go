@@ -2,11 +2,8 @@ package drift
 
 import (
 	"context"
-	"errors"
-	"math/rand/v2"
 	"slices"
 	"sync"
-	"time"
 
 	"github.com/go-logr/logr"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -142,16 +139,17 @@ func (w *watches) module(name types.NamespacedName, module string) *watchedModul
 func (w *watches) worked(name types.NamespacedName, m *watchedModule) {
 	w.mu.Lock()
 	m.working--
-	drifted := false
+	drifted, contested := false, false
 	if m.working == 0 {
 		for _, s := range m.seen {
 			drifted = drifted || m.drifts(s.resource, s.event)
+			contested = contested || m.contested(s.resource, s.event)
 		}
 		m.seen = nil
 	}
 	module := m.name
 	w.mu.Unlock()
-	if drifted {
+	if drifted || (contested && w.is(name, module, v1beta2.StateReady)) {
 		w.suspect(name, module)
 	}
 }
@@ -162,6 +160,11 @@ func (m *watchedModule) drifts(r cluster.Resource, e cluster.WatchEvent) bool {
 		return m.baseline.Wants(refOf(r, e.Object))
 	}
 	return !m.baseline.Holds(r, e.Object)
+}
+
+// contested says whether an object is left as others made it. People should know: it is to be said in the status.
+func (m *watchedModule) contested(r cluster.Resource, e cluster.WatchEvent) bool {
+	return e.Type != cluster.WatchDeleted && m.baseline.Contested(r, e.Object)
 }
 
 func refOf(r cluster.Resource, meta *metav1.PartialObjectMetadata) bundle.Ref {
@@ -229,62 +232,6 @@ func (w *watches) follow(name types.NamespacedName, r *watched) {
 	}
 }
 
-// Between two watches after a failure, these times go by, doubling from the first to the last.
-const (
-	firstPause = time.Second
-	lastPause  = time.Minute
-)
-
-// watch watches one kind of a runtime, watch after watch, until the context ends. After a gap the runtime is verified: a deletion
-// may have been missed.
-func (w *watches) watch(ctx context.Context, name types.NamespacedName, kind cluster.Resource) {
-	log := w.o.Log.WithValues("runtime", name.String(), "kind", kind.Kind)
-	o := cluster.WatchOptions{LabelSelector: v1beta2.ApplySetPartOfLabel}
-	pause := firstPause
-	for ctx.Err() == nil {
-		err := w.once(ctx, name, kind, o, func(e cluster.WatchEvent) {
-			o.ResourceVersion, pause = e.ResourceVersion, firstPause
-			w.judge(ctx, name, kind, e)
-		})
-		if err == nil || ctx.Err() != nil {
-			continue
-		}
-		log.V(1).Info("Watching again", "reason", err.Error())
-		if errors.Is(err, cluster.ErrExpired) {
-			o.ResourceVersion = ""
-		}
-		if !sleep(ctx, pause/2+rand.N(pause/2)) {
-			return
-		}
-		pause = min(2*pause, lastPause)
-		if o.ResourceVersion == "" {
-			w.o.Engine.Add(fleet.RuntimeKey(name), engine.PriorityVerify)
-		}
-	}
-}
-
-// once is one watch, which the server ends after some minutes.
-func (w *watches) once(ctx context.Context, name types.NamespacedName, kind cluster.Resource, o cluster.WatchOptions, each func(cluster.WatchEvent)) error {
-	rt, release, err := w.o.Access.Get(ctx, name)
-	if err != nil {
-		return err
-	}
-	defer release()
-	return rt.WatchMeta(ctx, kind, o, each)
-}
-
-// sleep waits; false when the context ends first.
-func sleep(ctx context.Context, d time.Duration) bool {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-timer.C:
-		return true
-	}
-}
-
 // maxSeen bounds what is remembered of one module while it is worked on; beyond it, everything is looked at afterwards.
 const maxSeen = 10_000
 
@@ -308,24 +255,23 @@ func (w *watches) judge(ctx context.Context, name types.NamespacedName, kind clu
 		w.mu.Unlock()
 		return
 	}
-	drifted, module := m.drifts(kind, e), m.name
+	drifted, contested, module := m.drifts(kind, e), m.contested(kind, e), m.name
 	w.mu.Unlock()
 	switch {
-	case drifted:
+	case drifted, contested && w.is(name, module, v1beta2.StateReady):
 		logr.FromContextOrDiscard(ctx).V(1).Info("Drift", "runtime", name.String(), "component", module, "object", refOf(kind, e.Object).String())
 		w.suspect(name, module)
-	case w.unready(ctx, name, module):
+	case w.is(name, module, v1beta2.StateProcessing, v1beta2.StateDeleting): // it is waited for, so what happens is worth a look
 		w.o.Engine.Add(fleet.ModuleKey(name, module), engine.PriorityTrigger)
 	}
 }
 
-// unready says whether a module is waited for, so that what happens in the runtime is worth a look.
-func (w *watches) unready(ctx context.Context, name types.NamespacedName, module string) bool {
+// is says whether a module has one of some states.
+func (w *watches) is(name types.NamespacedName, module string, states ...v1beta2.State) bool {
 	var k v1beta2.Kyma
-	if w.o.Cache.Get(ctx, name, &k, client.UnsafeDisableDeepCopy) != nil {
+	if w.o.Cache.Get(context.Background(), name, &k, client.UnsafeDisableDeepCopy) != nil {
 		return false
 	}
-	return slices.ContainsFunc(w.o.Status.Latest(&k), func(m v1beta2.ModuleStatus) bool {
-		return m.Name == module && (m.State == v1beta2.StateProcessing || m.State == v1beta2.StateDeleting)
-	})
+	m, found := w.o.Status.Module(&k, module)
+	return found && slices.Contains(states, m.State)
 }

@@ -51,7 +51,9 @@ type Options struct {
 	Engine    *engine.Engine
 	Catalog   *catalog.Store
 	Suspects  *fleet.Suspects
-	Events    events.EventRecorder
+	// Renewed is told that a runtime has another kubeconfig: what goes on with the old one must end.
+	Renewed func(runtime types.NamespacedName)
+	Events  events.EventRecorder
 }
 
 // Controller follows Runtimes.
@@ -248,6 +250,9 @@ func (c *Controller) identify(ctx context.Context, r *v1beta2.Runtime, state inf
 	}
 	if uidBefore != "" && uidBefore != known.UID {
 		c.o.Events.Eventf(r, nil, corev1.EventTypeWarning, "ClusterReplaced", "Identify", "the kubeconfig leads to another cluster now: everything is installed there")
+	}
+	if before != known.Kubeconfig {
+		c.o.Renewed(client.ObjectKeyFromObject(r))
 	}
 	if before != known.Kubeconfig || !wasReady {
 		c.release(r)

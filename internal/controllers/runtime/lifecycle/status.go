@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
@@ -30,7 +31,7 @@ func setReady(r *v1beta2.Runtime, s *v1beta2.RuntimeStatus, ready bool, reason, 
 		status = metav1.ConditionTrue
 	}
 	meta.SetStatusCondition(&s.Conditions, metav1.Condition{
-		Type: v1beta2.ConditionReady, Status: status, Reason: reason, Message: message[:min(len(message), maxMessage)], ObservedGeneration: r.Generation,
+		Type: v1beta2.ConditionReady, Status: status, Reason: reason, Message: strings.ToValidUTF8(message[:min(len(message), maxMessage)], ""), ObservedGeneration: r.Generation,
 	})
 }
 
