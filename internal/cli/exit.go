@@ -66,6 +66,9 @@ func (a *app) fail(ctx context.Context, err error) int {
 	if late, ok := errors.AsType[*mothership.TimeoutError](err); ok && len(late.NotReady) > 0 {
 		return ExitDiffers
 	}
+	if errors.As(err, new(*lateError)) {
+		return ExitDiffers
+	}
 	return ExitFailed
 }
 

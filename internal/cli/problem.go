@@ -35,6 +35,9 @@ func problemsOf(err error) []problem {
 	case *mothership.BlockedError:
 		return []problem{{text: e.Message, hint: "delete them, and uninstall again"}}
 	}
+	if e, ok := errors.AsType[*lateError](err); ok {
+		return []problem{{text: e.Error(), hint: "see mothership explain KYMA for what it waits for, or give it more time with --timeout"}}
+	}
 	if many := joined(err); many != nil {
 		var out []problem
 		for _, one := range many {

@@ -111,11 +111,16 @@ func renderedList(r *mothership.Rendered) (string, error) {
 }
 
 // indentedJSON is JSON for people and programs: indented, and without escapes of <, > and &.
-func indentedJSON(v any) (string, error) {
+func indentedJSON(v any) (string, error) { return encodedJSON(v, "  ") }
+
+// compactJSON is JSON on one line.
+func compactJSON(v any) (string, error) { return encodedJSON(v, "") }
+
+func encodedJSON(v any, indent string) (string, error) {
 	var b bytes.Buffer
 	e := json.NewEncoder(&b)
 	e.SetEscapeHTML(false)
-	e.SetIndent("", "  ")
+	e.SetIndent("", indent)
 	if err := e.Encode(v); err != nil {
 		return "", fmt.Errorf("printing the result: %w", err)
 	}

@@ -18,10 +18,12 @@ type Process struct {
 	// terminal, it is treated as one.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Getenv reads the environment: KUBECONFIG, HOME, NO_COLOR, TERM.
+	// Getenv reads the environment: KUBECONFIG, MOTHERSHIP_KUBECONFIG, HOME, XDG_STATE_HOME, NO_COLOR, TERM.
 	Getenv func(string) string
 	// Executable is the path of this program, for the child process that renders.
 	Executable func() (string, error)
+	// Serving, if it is set, is called when the program begins to serve: it lives long from then on.
+	Serving func()
 	// Version that the linker stamped; empty: that of the build information.
 	Version string
 }

@@ -1,10 +1,10 @@
 package local
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
-	"strconv"
 	"strings"
 	"syscall"
 	"time"
@@ -39,32 +39,45 @@ func identity(pid int) string {
 
 // killAndWait kills a process that need not be a child of ours and returns when it is gone.
 func killAndWait(pid int, who string) error {
+	gone, err := signalAndWait(context.Background(), pid, who, unix.SIGKILL, killGrace)
+	if err == nil && !gone {
+		err = fmt.Errorf("waiting for process %d: still there %s after SIGKILL", pid, killGrace)
+	}
+	return err
+}
+
+// waitSlice is how long the end of a process is waited for between two looks at the context.
+const waitSlice = 200 * time.Millisecond
+
+// signalAndWait sends a signal to a process, and says whether it has ended within some time.
+func signalAndWait(ctx context.Context, pid int, who string, sig unix.Signal, patience time.Duration) (gone bool, err error) {
 	fd, err := unix.PidfdOpen(pid, 0)
 	if errors.Is(err, unix.ESRCH) {
-		return nil
+		return true, nil
 	}
 	if err != nil {
-		return fmt.Errorf("opening process %d: %w", pid, err)
+		return false, fmt.Errorf("opening process %d: %w", pid, err)
 	}
 	defer unix.Close(fd)
 	if identity(pid) != who { // asked again now that the descriptor pins the process
-		return nil
+		return true, nil
 	}
-	if err := unix.PidfdSendSignal(fd, unix.SIGKILL, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
-		return fmt.Errorf("killing process %d: %w", pid, err)
+	if err := unix.PidfdSendSignal(fd, sig, nil, 0); err != nil && !errors.Is(err, unix.ESRCH) {
+		return false, fmt.Errorf("sending %s to process %d: %w", sig, pid, err)
 	}
 	poll := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}
-	deadline := time.Now().Add(killGrace)
-	for {
-		n, err := unix.Poll(poll, int(time.Until(deadline).Milliseconds()))
+	for deadline := time.Now().Add(patience); ; {
+		left := time.Until(deadline)
+		n, err := unix.Poll(poll, int(max(min(left, waitSlice), 0).Milliseconds()))
 		switch {
-		case errors.Is(err, unix.EINTR) && time.Now().Before(deadline):
-			continue
-		case err != nil:
-			return fmt.Errorf("waiting for process %s: %w", strconv.Itoa(pid), err)
-		case n == 0:
-			return fmt.Errorf("waiting for process %d: still there %s after SIGKILL", pid, killGrace)
+		case err != nil && !errors.Is(err, unix.EINTR):
+			return false, fmt.Errorf("waiting for process %d: %w", pid, err)
+		case n > 0:
+			return true, nil
+		case ctx.Err() != nil:
+			return false, fmt.Errorf("waiting for process %d: %w", pid, context.Cause(ctx))
+		case left <= 0:
+			return false, nil
 		}
-		return nil
 	}
 }
