@@ -1,12 +1,15 @@
 package controlplane_test
 
 import (
+	"os"
+	"path/filepath"
 	"testing"
 
 	corev1 "k8s.io/api/core/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/controlplane"
 )
 
 func TestRuntimeIsMissing(t *testing.T) {
@@ -77,12 +80,11 @@ func TestClusterIsReplaced(t *testing.T) {
 	s.offers("other", "1.0.0")
 	s.wants(s.entry("app"), s.entry("other"))
 	s.ready()
-	cfg := s.cp.Config() // the control plane's own cluster is another one
-	change(s, &corev1.Secret{}, s.name, func(secret *corev1.Secret) {
-		secret.Data = map[string][]byte{"kubeconfig": kubeconfig(cfg.Host, cfg.CAData, map[string]any{
-			"client-certificate-data": cfg.CertData, "client-key-data": cfg.KeyData,
-		})}
-	})
+	own, err := os.ReadFile(filepath.Join(s.dir, controlplane.KubeconfigFile)) // the control plane's own cluster is another one
+	if err != nil {
+		t.Fatal(err)
+	}
+	change(s, &corev1.Secret{}, s.name, func(secret *corev1.Secret) { secret.Data = map[string][]byte{"kubeconfig": own} })
 	in := func(name string) client.ObjectKey { return client.ObjectKey{Namespace: s.name, Name: s.mod(name)} }
 	await(t, s.api, &corev1.ConfigMapList{}, in("app"), "installed", func(*corev1.ConfigMap) bool { return true })
 	await(t, s.api, &corev1.ConfigMapList{}, in("other"), "installed", func(*corev1.ConfigMap) bool { return true })

@@ -105,7 +105,9 @@ func TestDriftIsFoundWhenAsked(t *testing.T) {
 	asks := 0
 	ask := func() {
 		asks++
-		s.changes(func(k *v1beta2.Kyma) { k.Annotations = map[string]string{v1beta2.ReconcileAnnotation: strconv.Itoa(asks)} })
+		s.changes(func(k *v1beta2.Kyma) {
+			k.Annotations = map[string]string{v1beta2.ReconcileAnnotation: strconv.Itoa(asks)}
+		})
 	}
 	ask()
 	s.data("app", "version", "1.0.0")

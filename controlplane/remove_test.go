@@ -31,6 +31,7 @@ func (s *site) leaves() {
 	r := &v1beta2.Runtime{ObjectMeta: s.meta(s.name)}
 	s.drop(r)
 	gone(s.t, s.api, r, &v1beta2.RuntimeList{})
+	gone(s.t, s.api, &v1beta2.Kyma{ObjectMeta: s.meta(s.name)}, &v1beta2.KymaList{})
 	if left := s.left(); len(left) > 0 {
 		s.t.Errorf("left: %q", left)
 	}
@@ -116,6 +117,7 @@ func TestKymaOfUnreachableRuntimeIsDeleted(t *testing.T) {
 	}
 	change(s, &v1beta2.Runtime{}, s.name, abandoning)
 	gone(t, s.api, &v1beta2.Runtime{ObjectMeta: s.meta(s.name)}, &v1beta2.RuntimeList{})
+	gone(t, s.api, &v1beta2.Kyma{ObjectMeta: s.meta(s.name)}, &v1beta2.KymaList{})
 	if left := s.left(); len(left) > 0 {
 		t.Errorf("left: %q", left)
 	}

@@ -59,7 +59,10 @@ func TestValues(t *testing.T) {
 	s.data("app", "inline", "two")
 	s.ready()
 	s.proxy.forget()
-	s.changes(func(k *v1beta2.Kyma) { inline(`{"inline":   "two"}`)(&k.Spec.Modules[0]); k.Spec.SkipMaintenanceWindows = true })
+	s.changes(func(k *v1beta2.Kyma) {
+		inline(`{"inline":   "two"}`)(&k.Spec.Modules[0])
+		k.Spec.SkipMaintenanceWindows = true
+	})
 	s.ready()
 	if asked := s.proxy.asked(); len(asked) > 0 {
 		t.Errorf("a change that changes nothing costs requests: %q", asked)
@@ -103,7 +106,9 @@ func TestValuesFromSecret(t *testing.T) {
 	s.data("app", "from", "third")
 	s.ready()
 	s.create(s.secret(s.mod("absent"), map[string]string{"values.yaml": "from: ignored\ninline: ignored\npassword: now"}))
-	s.object("app", "with the optional values", func(m *corev1.ConfigMap) bool { return m.Data["secret"] != before.Data["secret"] && m.Data["from"] == "third" })
+	s.object("app", "with the optional values", func(m *corev1.ConfigMap) bool {
+		return m.Data["secret"] != before.Data["secret"] && m.Data["from"] == "third"
+	})
 	s.drop(s.secret(s.mod("later"), nil))
 	s.state("app", v1beta2.StateWaiting)
 	if !s.has("app") {
@@ -161,7 +166,9 @@ func TestCustomResourcePolicy(t *testing.T) {
 		t.Error("the default custom resource was not made")
 	}
 	s.changes(func(k *v1beta2.Kyma) { k.Spec.Modules = nil })
-	s.kyma("without modules", func(k *v1beta2.Kyma) bool { return len(k.Status.Modules) == 0 && k.Status.ObservedGeneration == k.Generation })
+	s.kyma("without modules", func(k *v1beta2.Kyma) bool {
+		return len(k.Status.Modules) == 0 && k.Status.ObservedGeneration == k.Generation
+	})
 	if s.has("default") {
 		t.Error("the default custom resource was not removed with the module")
 	}

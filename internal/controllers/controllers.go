@@ -142,7 +142,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 		}),
 		runtimelifecycle.New(runtimelifecycle.Options{
 			Client: cached, Providers: o.Providers, Access: f.access, Engine: f.engine, Catalog: store, Suspects: &f.suspects, Events: events,
-			Renewed: f.drift.Forget,
+			Unwatch: f.drift.Forget,
 		}),
 	}
 }

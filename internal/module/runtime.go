@@ -9,6 +9,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
+	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/apply"
 	"github.com/kyma-project/mothership/internal/cluster"
 	"github.com/kyma-project/mothership/internal/remote"
@@ -71,6 +72,18 @@ func (r *Runtime) Probe(ctx context.Context) error {
 	return nil
 }
 
+// Usable asks whether the inventories of modules can be read, which all work on a module begins with, whoever is allowed to say who
+// the cluster is: one request, for none of them. Errors are *RuntimeError.
+func (r *Runtime) Usable(ctx context.Context) error {
+	_, err := r.remote.ListMeta(ctx, inventories, cluster.ListOptions{
+		Namespace: v1beta2.SystemNamespace, LabelSelector: v1beta2.ApplySetIDLabel + "=none",
+	})
+	if err != nil {
+		err = fmt.Errorf("reading the inventories of modules: %w", err)
+	}
+	return ofRuntime(ctx, err)
+}
+
 // Version of the runtime's Kubernetes, such as v1.36.3. One request, the first time. Errors are *RuntimeError.
 func (r *Runtime) Version(ctx context.Context) (string, error) {
 	if _, known := r.Known(); known != "" {
@@ -95,6 +108,8 @@ func (r *Runtime) askVersion(ctx context.Context) (string, error) {
 }
 
 var namespaces = cluster.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "namespaces"}, Kind: "Namespace"}
+
+var inventories = cluster.Resource{GroupVersionResource: schema.GroupVersionResource{Version: "v1", Resource: "configmaps"}, Kind: "ConfigMap", Namespaced: true}
 
 // UID of the runtime's kube-system namespace: it tells clusters apart. One request, the first time. Errors are *RuntimeError.
 func (r *Runtime) UID(ctx context.Context) (string, error) {

@@ -139,7 +139,7 @@ func (c *Controller) answers(ctx context.Context, name types.NamespacedName) err
 	if owner := c.o.Claims.Claim(uid, name); owner != name {
 		return &takenError{owner}
 	}
-	return nil
+	return rt.Usable(ctx)
 }
 
 // verify compares all modules of a runtime that are said to be as they should be with what is there.

@@ -51,8 +51,8 @@ type Options struct {
 	Engine    *engine.Engine
 	Catalog   *catalog.Store
 	Suspects  *fleet.Suspects
-	// Renewed is told that a runtime has another kubeconfig: what goes on with the old one must end.
-	Renewed func(runtime types.NamespacedName)
+	// Unwatch ends what goes on with a runtime's kubeconfig: there is another one, or the runtime leaves.
+	Unwatch func(runtime types.NamespacedName)
 	Events  events.EventRecorder
 }
 
@@ -252,7 +252,7 @@ func (c *Controller) identify(ctx context.Context, r *v1beta2.Runtime, state inf
 		c.o.Events.Eventf(r, nil, corev1.EventTypeWarning, "ClusterReplaced", "Identify", "the kubeconfig leads to another cluster now: everything is installed there")
 	}
 	if before != known.Kubeconfig {
-		c.o.Renewed(client.ObjectKeyFromObject(r))
+		c.o.Unwatch(client.ObjectKeyFromObject(r))
 	}
 	if before != known.Kubeconfig || !wasReady {
 		c.release(r)

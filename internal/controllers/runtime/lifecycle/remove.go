@@ -26,6 +26,7 @@ func (c *Controller) remove(ctx context.Context, r *v1beta2.Runtime, provider in
 	if kyma && stays(r) && !abandon {
 		return reconcile.Result{}, c.deleting(ctx, r, "the modules are removed from the cluster first")
 	}
+	c.o.Unwatch(client.ObjectKeyFromObject(r)) // a server does not end in peace while it is watched
 	if !abandon {
 		gone, err := provider.Delete(ctx, clusterOf(r))
 		if err != nil {
