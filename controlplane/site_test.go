@@ -45,12 +45,20 @@ func newSite(t *testing.T) *site {
 	return w.site(t)
 }
 
+// site is one in the world's own control plane.
 func (w *world) site(t *testing.T) *site {
+	t.Helper()
+	s := w.bare(t)
+	t.Cleanup(s.leave)
+	return s
+}
+
+// bare is a site that nobody tidies up.
+func (w *world) bare(t *testing.T) *site {
 	t.Helper()
 	name := strings.Trim(notDNS.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-"), "-")
 	s := &site{world: w, t: t, name: name[:min(len(name), 40)], proxy: newProxy(t, w.target.Config(), w.uid)}
 	s.token = canary(s.name)
-	t.Cleanup(s.leave)
 	return s
 }
 
