@@ -61,6 +61,10 @@ verify: ## Check modules, format, vet, lint; regenerate what is generated, and f
 fuzz: ## Fuzz each target for FUZZTIME (default one minute)
 	@hack/fuzz.sh $(FUZZTIME)
 
+.PHONY: soak
+soak: kube ## Kill a control plane with -9 at ten random moments of installations (two in make test)
+	go test ./cmd/mothership -run TestKill -count 1 -v -kills 10
+
 .PHONY: bench-apply
 bench-apply: kube build ## Compare installing with Helm, kubectl, fluxcd/pkg/ssa and a bare loop; writes bench/results/apply.json
 	cd bench && go run ./apply

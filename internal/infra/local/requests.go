@@ -33,14 +33,19 @@ type Request struct {
 // apiserver_request_total: everybody's, so also those of the server itself (leases, flow control), of controllers, of
 // the simulated node, and this method's.
 func (s *Server) Requests(ctx context.Context) (map[Request]int, error) {
+	return RequestsAt(ctx, s.Config())
+}
+
+// RequestsAt is Requests of the API server that a configuration leads to.
+func RequestsAt(ctx context.Context, config *rest.Config) (map[Request]int, error) {
 	ctx, cancel := context.WithTimeout(ctx, metricsTimeout)
 	defer cancel()
-	client, err := rest.HTTPClientFor(s.Config())
+	client, err := rest.HTTPClientFor(config)
 	if err != nil {
 		return nil, fmt.Errorf("reading the server's metrics: %w", err)
 	}
 	defer client.CloseIdleConnections()
-	counts, err := scrape(ctx, client, s.Config().Host+"/metrics")
+	counts, err := scrape(ctx, client, config.Host+"/metrics")
 	if err != nil {
 		return nil, fmt.Errorf("reading the server's metrics: %w", err)
 	}
