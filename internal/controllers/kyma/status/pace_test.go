@@ -132,3 +132,23 @@ func TestAtTheEndNothingRests(t *testing.T) {
 		}
 	})
 }
+
+func TestATouchIsWrittenWithWhatIsReportedThen(t *testing.T) {
+	t.Parallel()
+	paced(t, func(t *testing.T, w *Writer, s *slow, name types.NamespacedName, _ func()) {
+		begun := time.Now()
+		w.Touch(name)
+		w.Evaluated(&v1beta2.Kyma{ObjectMeta: metav1.ObjectMeta{Namespace: name.Namespace, Name: name.Name, Generation: 1}}, "shop")
+		<-time.After(soon / 2)
+		report(w, name, "web", v1beta2.StateProcessing)
+		<-time.After(10 * time.Second)
+		if at, states := s.written(begun); len(at) != 1 || states["web"] != v1beta2.StateProcessing {
+			t.Errorf("%v is written at %v s; want one write", states, at)
+		}
+		w.Touch(name)
+		<-time.After(10 * time.Second)
+		if at, _ := s.written(begun); len(at) != 1 {
+			t.Errorf("writes at %v s, although nothing had changed", at)
+		}
+	})
+}

@@ -99,14 +99,14 @@ func (w *Writer) Report(kyma types.NamespacedName, r Report) {
 }
 
 // Evaluated reports that a module is as its status says, for a generation of the spec. It costs nothing where the status has
-// that generation already.
+// that generation already, and is written soon, like Touch.
 func (w *Writer) Evaluated(k *v1beta2.Kyma, module string) {
 	if k.Status.ObservedGeneration == k.Generation {
 		return
 	}
 	c := newChanges()
 	c.evaluated[module] = k.Generation
-	w.add(client.ObjectKeyFromObject(k), c)
+	w.later(client.ObjectKeyFromObject(k), c)
 }
 
 // Gone reports that a module is no longer in the runtime.
@@ -129,18 +129,32 @@ func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 	w.add(client.ObjectKeyFromObject(k), c)
 }
 
-// Touch has the status computed anew, from what is known.
-func (w *Writer) Touch(kyma types.NamespacedName) { w.add(kyma, newChanges()) }
+// Touch has the status computed anew, from what is known, soon: what modules report meanwhile goes into the same write, and none of
+// them waits for one more.
+func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges()) }
+
+// soon is longer than it takes until a module's run reports that it begins.
+const soon = 100 * time.Millisecond
+
+func (w *Writer) later(kyma types.NamespacedName, c *changes) {
+	w.keep(kyma, c)
+	w.queue.AddAfter(kyma, soon)
+}
 
 func (w *Writer) add(kyma types.NamespacedName, c *changes) {
+	w.keep(kyma, c)
+	w.queue.Add(kyma)
+}
+
+// keep lays changes over what is pending.
+func (w *Writer) keep(kyma types.NamespacedName, c *changes) {
 	w.mu.Lock()
+	defer w.mu.Unlock()
 	a := w.account(kyma)
 	if a.pending == nil {
 		a.pending = newChanges()
 	}
 	a.pending.over(c)
-	w.mu.Unlock()
-	w.queue.Add(kyma)
 }
 
 // account is a Kyma's; the lock is held.
