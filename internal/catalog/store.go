@@ -18,7 +18,7 @@ type Store struct {
 
 // space is one namespace's catalogue.
 type space struct {
-	releases  map[string]*v1beta2.ModuleReleaseMeta // by module
+	releases  map[string][]*v1beta2.ModuleReleaseMeta // by module, sorted by name
 	templates map[string]map[string]*v1beta2.ModuleTemplate
 }
 
@@ -48,36 +48,39 @@ func (s *Store) DropTemplate(t *v1beta2.ModuleTemplate) {
 }
 
 // PutRelease adds or replaces a release. Of two for one module, the one whose name comes first counts, whatever the order in
-// which they come.
+// which they come and go.
 func (s *Store) PutRelease(r *v1beta2.ModuleReleaseMeta) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	releases := s.space(r.Namespace).releases
-	if old := releases[r.Spec.ModuleName]; old != nil && old.Name < r.Name {
-		return
-	}
-	for module, old := range releases {
-		if old.Name == r.Name && module != r.Spec.ModuleName { // it was of another module before
-			delete(releases, module)
-		}
-	}
-	releases[r.Spec.ModuleName] = r
+	sp := s.space(r.Namespace)
+	sp.drop(r.Name) // it may have been of another module before
+	list := append(slices.Clone(sp.releases[r.Spec.ModuleName]), r)
+	slices.SortFunc(list, func(a, b *v1beta2.ModuleReleaseMeta) int { return cmp.Compare(a.Name, b.Name) })
+	sp.releases[r.Spec.ModuleName] = list
 }
 
 // DropRelease removes a release.
 func (s *Store) DropRelease(r *v1beta2.ModuleReleaseMeta) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	releases := s.space(r.Namespace).releases
-	if old := releases[r.Spec.ModuleName]; old != nil && old.Name == r.Name {
-		delete(releases, r.Spec.ModuleName)
+	s.space(r.Namespace).drop(r.Name)
+}
+
+// drop removes a release by name; the lock is held.
+func (sp *space) drop(name string) {
+	for module, list := range sp.releases {
+		kept := slices.DeleteFunc(slices.Clone(list), func(r *v1beta2.ModuleReleaseMeta) bool { return r.Name == name })
+		sp.releases[module] = kept
+		if len(kept) == 0 {
+			delete(sp.releases, module)
+		}
 	}
 }
 
 // space is a namespace's; the lock is held.
 func (s *Store) space(namespace string) *space {
 	if s.spaces[namespace] == nil {
-		s.spaces[namespace] = &space{releases: map[string]*v1beta2.ModuleReleaseMeta{}, templates: map[string]map[string]*v1beta2.ModuleTemplate{}}
+		s.spaces[namespace] = &space{releases: map[string][]*v1beta2.ModuleReleaseMeta{}, templates: map[string]map[string]*v1beta2.ModuleTemplate{}}
 	}
 	return s.spaces[namespace]
 }
@@ -101,7 +104,11 @@ func (v view) read(f func(*space)) {
 
 // Release implements Catalog.
 func (v view) Release(module string) (out *v1beta2.ModuleReleaseMeta) {
-	v.read(func(s *space) { out = s.releases[module] })
+	v.read(func(s *space) {
+		if list := s.releases[module]; len(list) > 0 {
+			out = list[0]
+		}
+	})
 	return out
 }
 
@@ -130,9 +137,9 @@ func (v view) Modules() (out []string) {
 // Mandatory implements Catalog.
 func (v view) Mandatory() (out []*v1beta2.ModuleReleaseMeta) {
 	v.read(func(s *space) {
-		for _, r := range s.releases {
-			if r.Spec.Mandatory != nil {
-				out = append(out, r)
+		for _, list := range s.releases {
+			if list[0].Spec.Mandatory != nil {
+				out = append(out, list[0])
 			}
 		}
 	})
