@@ -3,9 +3,7 @@ package mothership
 import (
 	"context"
 	"io"
-	"net/url"
 	"os"
-	"strings"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -31,21 +29,17 @@ type Module struct {
 	Values map[string]any
 }
 
-// Chart is a Helm chart: a directory, a .tgz, or an http(s) address of one.
+// Chart is a Helm chart: a directory, a .tgz, an http(s) address of one, oci://HOST/CHART:TAG, or
+// git+https://HOST/REPOSITORY@REF#FOLDER. A chart of a Helm repository is set as Source.Chart.Helm.
 func Chart(place string) v1beta2.Source { return v1beta2.Source{Chart: refTo(place)} }
 
-// Kustomization is a directory, or an http(s) address of an archive of one.
+// Kustomization is a directory, an http(s) address of an archive of one, or an address as in Chart.
 func Kustomization(place string) v1beta2.Source { return v1beta2.Source{Kustomize: refTo(place)} }
 
-// Manifests are a YAML file, a directory of them, an http(s) address, or "-" for Options.Stdin.
+// Manifests are a YAML file, a directory of them, an http(s) address, an address as in Chart, or "-" for Options.Stdin.
 func Manifests(place string) v1beta2.Source { return v1beta2.Source{Manifests: refTo(place)} }
 
-func refTo(place string) *v1beta2.SourceRef {
-	if u, err := url.Parse(place); err == nil && u.Scheme != "" && strings.Contains(place, "://") {
-		return &v1beta2.SourceRef{URL: place}
-	}
-	return &v1beta2.SourceRef{Path: place}
-}
+func refTo(place string) *v1beta2.SourceRef { return new(source.RefTo(place)) }
 
 func (m Module) component() reconciler.Component {
 	return reconciler.Component{Name: m.Name, Namespace: m.Namespace, Template: m.Template, Values: m.Values}

@@ -21,7 +21,6 @@ import (
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/remote"
 	"github.com/kyma-project/mothership/internal/render"
-	"github.com/kyma-project/mothership/internal/source"
 )
 
 // Limits of what the control plane asks of its own API.
@@ -38,11 +37,8 @@ const (
 // hangs must not hold workers for long.
 const callRetries = 1
 
-// Limits of what is kept of sources and renders, in bytes.
-const (
-	sourceCacheBytes = 32 << 20
-	renderCacheBytes = 64 << 20
-)
+// renderCacheBytes bounds what is kept of renders.
+const renderCacheBytes = 64 << 20
 
 // operate runs the controllers over the host's API until ctx ends or one of them fails.
 func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
@@ -58,7 +54,7 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 	}
 	fleet, err := controllers.New(controllers.Options{
 		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
-		Sources: cp.sources(), Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
+		Sources: cp.sources(mgr.GetAPIReader()), Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
 		Engine: engine.Options{Workers: cp.cfg.Workers}, Verify: cp.cfg.VerifyInterval,
 		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Retries: callRetries},
 	})
@@ -167,10 +163,6 @@ func (cp *ControlPlane) renderer() render.Renderer {
 		r = render.ByTrust(r, render.Isolated(render.IsolatedOptions{Command: cp.cfg.RenderCommand}))
 	}
 	return render.Cached(r, renderCacheBytes)
-}
-
-func (cp *ControlPlane) sources() source.Fetcher {
-	return rooted(cp.cfg.SourceRoot, source.Cached(source.New(source.Options{}), sourceCacheBytes))
 }
 
 // ensureNamespace makes the control plane's namespace.

@@ -5,8 +5,6 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"path/filepath"
-	"strings"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
@@ -21,7 +19,6 @@ import (
 
 	"github.com/kyma-project/mothership/api/crd"
 	"github.com/kyma-project/mothership/api/v1beta2"
-	"github.com/kyma-project/mothership/internal/source"
 )
 
 // identity of a control plane.
@@ -165,36 +162,6 @@ func makeKey(ctx context.Context, c client.Client, name types.NamespacedName) er
 		return fmt.Errorf("writing the control plane's key: %w", err)
 	}
 	return nil
-}
-
-// rooted refuses local paths outside a folder: whoever may write templates must not read any file of the control plane's machine.
-func rooted(root string, next source.Fetcher) source.Fetcher {
-	return source.FetcherFunc(func(ctx context.Context, ref source.Ref) (*source.Tree, error) {
-		if ref.URL == "" && !within(root, ref.Path) {
-			return nil, fmt.Errorf("source path %q: this control plane takes sources from %s only", ref.Path, allowed(root))
-		}
-		return next.Fetch(ctx, ref)
-	})
-}
-
-func allowed(root string) string {
-	if root == "" {
-		return "URLs"
-	}
-	return "URLs and from the folder " + root
-}
-
-// within says whether a path is in a folder; links are followed first.
-func within(root, path string) bool {
-	if root == "" || path == "-" || !filepath.IsAbs(path) {
-		return false
-	}
-	real, err := filepath.EvalSymlinks(path)
-	if err != nil {
-		real = filepath.Clean(path) // it does not exist, which the fetch will say
-	}
-	rel, err := filepath.Rel(root, real)
-	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }
 
 // addressMap is the ConfigMap that says where the control plane's HTTP address is.

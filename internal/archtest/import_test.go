@@ -19,7 +19,9 @@ var imports = map[string][]string{
 	"internal/engine":  {},
 	"internal/cluster": {"internal/kind"},
 	"internal/bundle":  {"api/v1beta2", "internal/kind"},
-	"internal/source":  {"api/v1beta2"},
+	"internal/source":  {"api/v1beta2", "internal/source/store"},
+	// What source keeps on disk: content by its digest, and nothing of sources.
+	"internal/source/store": {},
 
 	// Public contract for whoever drives a component. Nothing internal.
 	"reconciler": {"api/v1beta2"},
@@ -131,19 +133,23 @@ func allowedImports(name string) ([]string, bool) {
 // foreign lists, for the packages that promise it in their doc comment, the third-party packages (and what is below
 // them) that they may import directly.
 var foreign = map[string][]string{
-	"api/crd":           {},
-	"api/v1beta2":       {"k8s.io/apimachinery"},
-	"internal/kind":     {"k8s.io/apimachinery"},
-	"internal/engine":   {}, // it is simulated and fuzzed alone
-	"internal/cluster":  {"k8s.io/apimachinery"},
-	"internal/bundle":   {"k8s.io/apimachinery", "golang.org/x/sync"},
-	"internal/source":   {"helm.sh/helm/v4/pkg/ignore", "sigs.k8s.io/yaml"},
-	"internal/infra":    {},
-	"internal/archtest": {},
-	"hack/reference":    {"sigs.k8s.io/yaml"},
-	"hack/testsum":      {},
-	"hack/unwrap":       {"sigs.k8s.io/yaml"},
-	"reconciler":        {"k8s.io/apimachinery", "sigs.k8s.io/controller-runtime/pkg/client"},
+	"api/crd":          {},
+	"api/v1beta2":      {"k8s.io/apimachinery"},
+	"internal/kind":    {"k8s.io/apimachinery"},
+	"internal/engine":  {}, // it is simulated and fuzzed alone
+	"internal/cluster": {"k8s.io/apimachinery"},
+	"internal/bundle":  {"k8s.io/apimachinery", "golang.org/x/sync"},
+	"internal/source": {
+		"helm.sh/helm/v4/pkg/ignore", "sigs.k8s.io/yaml", "github.com/Masterminds/semver/v3", "github.com/go-git/go-git/v5/plumbing",
+		"github.com/go-git/go-git/v5/storage/memory", "github.com/opencontainers/image-spec", "oras.land/oras-go/v2", "golang.org/x/crypto/ssh",
+	},
+	"internal/source/store": {},
+	"internal/infra":        {},
+	"internal/archtest":     {},
+	"hack/reference":        {"sigs.k8s.io/yaml"},
+	"hack/testsum":          {},
+	"hack/unwrap":           {"sigs.k8s.io/yaml"},
+	"reconciler":            {"k8s.io/apimachinery", "sigs.k8s.io/controller-runtime/pkg/client"},
 	// apply speaks to internal/cluster, never to a server.
 	"internal/apply": {"k8s.io/apimachinery", "golang.org/x/sync", "github.com/fluxcd/cli-utils/pkg/kstatus", "github.com/google/cel-go"},
 	"cmd/mothership": {},

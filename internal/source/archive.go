@@ -12,20 +12,15 @@ import (
 	"strings"
 )
 
-// unpack reads all files of a tar archive, gzipped or not, sorted by path. Nothing is trusted: see Limits, cleanName
-// and entry for what is refused.
+// unpack reads all files of a tar archive, gzipped or not, or of a zip archive, sorted by path. Nothing is trusted: see
+// Limits, cleanName and entry for what is refused.
 func unpack(ctx context.Context, data []byte, limits Limits) ([]File, error) {
-	stream, err := inflate(data)
-	if err != nil {
-		return nil, err
+	u := &unpacker{budget: budget{limits: limits}, files: map[string][]byte{}, folder: map[string]bool{}}
+	read := u.tar
+	if isZip(data) {
+		read = u.zip
 	}
-	u := &unpacker{
-		stream: &bounded{r: stream, left: limits.Bytes, limit: limits.Bytes},
-		budget: budget{limits: limits},
-		files:  map[string][]byte{},
-		folder: map[string]bool{},
-	}
-	if err := u.all(ctx); err != nil {
+	if err := read(ctx, data); err != nil {
 		return nil, err
 	}
 	files := make([]File, 0, len(u.files))
@@ -36,6 +31,17 @@ func unpack(ctx context.Context, data []byte, limits Limits) ([]File, error) {
 		return nil, refuse(ErrInvalid, "", "archive holds no files")
 	}
 	return files, nil
+}
+
+// tar reads a tar archive.
+func (u *unpacker) tar(ctx context.Context, data []byte) error {
+	stream, err := inflate(data)
+	if err != nil {
+		return err
+	}
+	limit := u.budget.limits.Bytes
+	u.stream = &bounded{r: stream, left: limit, limit: limit}
+	return u.all(ctx)
 }
 
 // inflate returns the tar stream within an archive.
@@ -101,7 +107,14 @@ func (u *unpacker) entry(h *tar.Header, content io.Reader) error {
 	if h.Typeflag == tar.TypeDir {
 		return u.addFolder(name)
 	}
-	return u.addFile(name, h, content)
+	return u.addFile(name, packed{h.Name, h.Size, content})
+}
+
+// packed is a file in an archive: its name and size as somebody else wrote them.
+type packed struct {
+	raw     string
+	size    int64
+	content io.Reader
 }
 
 // addFolder notes a folder and all folders above it. Folders may come twice, they carry nothing.
@@ -120,22 +133,22 @@ func (u *unpacker) addFolder(name string) error {
 }
 
 // addFile keeps a file's content.
-func (u *unpacker) addFile(name string, h *tar.Header, content io.Reader) error {
+func (u *unpacker) addFile(name string, p packed) error {
 	if _, ok := u.files[name]; ok {
-		return refuse(ErrUnsafe, h.Name, "is in the archive twice: refused")
+		return refuse(ErrUnsafe, p.raw, "is in the archive twice: refused")
 	}
 	if name == "." || u.folder[name] {
-		return refuse(ErrUnsafe, h.Name, "is both a file and a folder: refused")
+		return refuse(ErrUnsafe, p.raw, "is both a file and a folder: refused")
 	}
 	if err := u.addFolder(parent(name)); err != nil {
 		return err
 	}
-	if err := u.budget.content(h.Name, h.Size); err != nil {
+	if err := u.budget.content(p.raw, p.size); err != nil {
 		return err
 	}
-	data := make([]byte, h.Size)
-	if _, err := io.ReadFull(content, data); err != nil {
-		return &Error{Entry: h.Name, Problem: "cannot be read", Reason: ErrInvalid, Err: malformed(err)}
+	data := make([]byte, p.size)
+	if _, err := io.ReadFull(p.content, data); err != nil {
+		return &Error{Entry: p.raw, Problem: "cannot be read", Reason: ErrInvalid, Err: malformed(err)}
 	}
 	u.files[name] = data
 	return nil

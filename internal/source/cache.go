@@ -4,36 +4,54 @@ import (
 	"container/list"
 	"context"
 	"errors"
+	"math/rand/v2"
 	"sync"
+	"time"
 )
 
-// Cached returns a Fetcher that keeps the trees of references with url and digest in memory, at most maxBytes of them,
-// the least recently used leaving first, and answers from there without a request. Whoever asks for the same url at
+// Cached returns a Fetcher that keeps the trees of references with a digest in memory, at most maxBytes of them, the
+// least recently used leaving first, and answers from there without a request. Whoever asks for the same reference at
 // the same time, with a digest or without, shares one fetch; one that gives up does not end it for the others, and the
 // last one that gives up does. Local paths and standard input always go to f. It is safe for concurrent use.
-func Cached(f Fetcher, maxBytes int64) Fetcher {
+func Cached(f Fetcher, maxBytes int64) Fetcher { return Polled(f, maxBytes, 0) }
+
+// Polled is Cached that also keeps the trees of references that move, such as branches, and asks whether they have moved
+// no sooner than an interval after the last time, give or take a fifth, so that a fleet asks once. A Checker is asked
+// whether it has before anything is downloaded. While a server is unavailable, what it had last is the answer.
+func Polled(f Fetcher, maxBytes int64, interval time.Duration) Fetcher {
 	return &cache{
-		fetcher: f, max: maxBytes,
+		fetcher: f, max: maxBytes, interval: interval,
 		kept: map[contentKey]*list.Element{}, order: list.New(), flights: map[flightKey]*flight{},
 	}
 }
 
-// contentKey is what decides what a tree holds: the same bytes, wherever they come from.
+// contentKey is what decides what a tree holds: the same bytes, wherever they come from; or, without a digest, what was
+// asked for and by whom.
 type contentKey struct {
 	digest, folder string
 	kind           Kind
+	identity       string
 }
 
 // flightKey is what decides how a fetch goes.
 type flightKey struct {
 	contentKey
-	url string
+	place string
 }
 
-// cache is the Fetcher of Cached.
+func keyOf(ref Ref) flightKey {
+	key := flightKey{contentKey{digest: ref.Digest, folder: ref.folder(), kind: ref.Kind}, ref.identity()}
+	if ref.Digest == "" {
+		key.identity = key.place
+	}
+	return key
+}
+
+// cache is the Fetcher of Cached and Polled.
 type cache struct {
-	fetcher Fetcher
-	max     int64
+	fetcher  Fetcher
+	max      int64
+	interval time.Duration
 
 	mu      sync.Mutex
 	kept    map[contentKey]*list.Element // of *item
@@ -47,6 +65,8 @@ type item struct {
 	key  contentKey
 	tree *Tree
 	size int64
+	// due is when to ask whether the reference has moved; zero is never.
+	due time.Time
 }
 
 // flight is a fetch that is under way. Its result may be read once done is closed; waiters is guarded by cache.mu.
@@ -63,10 +83,10 @@ var errAbandoned = errors.New("nobody waits for the source")
 
 // Fetch answers from memory, or joins or starts a fetch.
 func (c *cache) Fetch(ctx context.Context, ref Ref) (*Tree, error) {
-	if ref.URL == "" {
+	if ref.IsLocal() {
 		return c.fetcher.Fetch(ctx, ref)
 	}
-	key := flightKey{contentKey{ref.Digest, ref.Path, ref.Kind}, ref.URL}
+	key := keyOf(ref)
 	t, fl := c.join(ctx, key, ref)
 	if t != nil {
 		return t, nil
@@ -84,13 +104,18 @@ func (c *cache) Fetch(ctx context.Context, ref Ref) (*Tree, error) {
 func (c *cache) join(ctx context.Context, key flightKey, ref Ref) (*Tree, *flight) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	var old *Tree
 	if e, ok := c.kept[key.contentKey]; ok {
 		c.order.MoveToFront(e)
-		return e.Value.(*item).tree, nil
+		kept := e.Value.(*item)
+		if kept.due.IsZero() || time.Now().Before(kept.due) {
+			return kept.tree, nil
+		}
+		old = kept.tree
 	}
 	fl, ok := c.flights[key]
 	if !ok {
-		fl = c.start(ctx, key, ref)
+		fl = c.start(ctx, key, ref, old)
 	}
 	fl.waiters++
 	return nil, fl
@@ -98,28 +123,74 @@ func (c *cache) join(ctx context.Context, key flightKey, ref Ref) (*Tree, *fligh
 
 // start begins a flight with the first waiter's values but a life of its own: it ends when f does, which has a
 // deadline, or when the last waiter leaves. The caller holds c.mu.
-func (c *cache) start(ctx context.Context, key flightKey, ref Ref) *flight {
+func (c *cache) start(ctx context.Context, key flightKey, ref Ref, old *Tree) *flight {
 	ctx, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	fl := &flight{done: make(chan struct{}), cancel: cancel}
 	c.flights[key] = fl
 	go func() {
 		defer cancel(nil)
-		tree, err := c.fetcher.Fetch(ctx, ref)
-		c.land(key, fl, tree, err)
+		tree, err := c.refresh(ctx, ref, old)
+		c.land(key, fl, outcome{tree, err, c.due(ref, err != nil), !ref.moves() || c.interval > 0})
 	}()
 	return fl
 }
 
-// land hands the result to the waiters and keeps a tree whose digest was asked for.
-func (c *cache) land(key flightKey, fl *flight, tree *Tree, err error) {
+// refresh fetches, unless a reference still leads to what it did, or the server cannot be asked: then the answer is the
+// old tree, in the latter case together with why.
+func (c *cache) refresh(ctx context.Context, ref Ref, old *Tree) (*Tree, error) {
+	if old == nil {
+		return c.fetcher.Fetch(ctx, ref)
+	}
+	if checker, ok := c.fetcher.(Checker); ok {
+		same, err := checker.Current(ctx, ref, old)
+		if same || errors.Is(err, ErrUnavailable) {
+			return old, err
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	t, err := c.fetcher.Fetch(ctx, ref)
+	if errors.Is(err, ErrUnavailable) {
+		return old, err
+	}
+	return t, err
+}
+
+// outcome is how a fetch ended; a tree together with an error is the old one.
+type outcome struct {
+	tree *Tree
+	err  error
+	due  time.Time
+	keep bool
+}
+
+// due is when to ask again: after the interval, give or take a fifth, or sooner after a failure.
+func (c *cache) due(ref Ref, failed bool) time.Time {
+	if c.interval <= 0 || !ref.moves() {
+		return time.Time{}
+	}
+	wait := c.interval
+	if failed {
+		wait /= 5
+	}
+	spread := max(wait/5, 1)
+	return time.Now().Add(wait - spread + rand.N(2*spread))
+}
+
+// land hands the result to the waiters, and keeps the tree if it may answer others.
+func (c *cache) land(key flightKey, fl *flight, o outcome) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	fl.tree, fl.err = tree, err
+	fl.tree, fl.err = o.tree, o.err
+	if fl.tree != nil {
+		fl.err = nil
+	}
 	if c.flights[key] == fl {
 		delete(c.flights, key)
 	}
-	if err == nil && key.digest != "" {
-		c.keep(key.contentKey, tree)
+	if o.tree != nil && o.keep {
+		c.keep(&item{key: key.contentKey, tree: o.tree, size: sizeOf(o.tree), due: o.due})
 	}
 	close(fl.done)
 }
@@ -138,18 +209,25 @@ func (c *cache) leave(key flightKey, fl *flight) {
 	fl.cancel(errAbandoned)
 }
 
-// keep adds a tree and makes room for it. The caller holds c.mu.
-func (c *cache) keep(key contentKey, t *Tree) {
-	size := sizeOf(t)
-	if _, ok := c.kept[key]; ok || size > c.max {
+// keep puts a tree in the place of what was kept there, and makes room for it. The caller holds c.mu.
+func (c *cache) keep(i *item) {
+	if e, ok := c.kept[i.key]; ok {
+		c.drop(e)
+	}
+	if i.size > c.max {
 		return
 	}
-	c.kept[key] = c.order.PushFront(&item{key, t, size})
-	for c.bytes += size; c.bytes > c.max; {
-		oldest := c.order.Remove(c.order.Back()).(*item)
-		delete(c.kept, oldest.key)
-		c.bytes -= oldest.size
+	c.kept[i.key] = c.order.PushFront(i)
+	for c.bytes += i.size; c.bytes > c.max; {
+		c.drop(c.order.Back())
 	}
+}
+
+// drop forgets a tree. The caller holds c.mu.
+func (c *cache) drop(e *list.Element) {
+	i := c.order.Remove(e).(*item)
+	delete(c.kept, i.key)
+	c.bytes -= i.size
 }
 
 // sizeOf is about what a tree takes in memory, in bytes.

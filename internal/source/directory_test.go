@@ -221,7 +221,7 @@ func TestPathRefuses(t *testing.T) {
 		"NoChart":     {pathRef(Chart, dir+"/chart"), ErrNotFound, `"Chart.yaml" is missing`},
 		"BadIgnore":   {pathRef(Chart, dir+"/bad"), ErrInvalid, `".helmignore" is malformed`},
 		"Address":     {pathRef(Chart, "https://u:secret@example.com/x"), ErrInvalid, "https://example.com/x: an address is not a path"},
-		"Nothing":     {Ref{Kind: Chart}, ErrInvalid, "neither path nor url"},
+		"Nothing":     {Ref{Kind: Chart}, ErrInvalid, "has no place: set one of path, url, git, helm and oci"},
 		"NoKind":      {pathRef("", dir), ErrInvalid, "one of chart, kustomize and manifests"},
 	}
 	for name, tc := range tests {

@@ -5,99 +5,12 @@ import (
 	"crypto/x509"
 	"errors"
 	"fmt"
-	"io"
 	"net/url"
 	"slices"
 	"strings"
 	"sync"
 	"time"
-
-	"github.com/kyma-project/mothership/api/v1beta2"
 )
-
-// Kind is the kind of content that a source must have.
-type Kind string
-
-// The kinds.
-const (
-	// Chart is a Helm chart: a folder or an archive with Chart.yaml.
-	Chart Kind = "chart"
-	// Kustomize is a kustomization: a folder or an archive with kustomization.yaml.
-	Kustomize Kind = "kustomize"
-	// Manifests are YAML or JSON files: one, or all of a folder or archive.
-	Manifests Kind = "manifests"
-)
-
-// Stdin is the path that stands for standard input.
-const Stdin = "-"
-
-// Ref is the place of a source and what is expected there.
-type Ref struct {
-	v1beta2.SourceRef
-	// Kind of the content.
-	Kind Kind
-	// Stdin is read to its end for the path "-", which only Manifests may have. A read that blocks cannot be ended
-	// from here: the caller owns the reader.
-	Stdin io.Reader
-}
-
-// RefOf is the reference in a source of a module template, of which exactly one field must be set.
-func RefOf(s v1beta2.Source) (Ref, error) {
-	var refs []Ref
-	for _, r := range []struct {
-		kind Kind
-		ref  *v1beta2.SourceRef
-	}{{Chart, s.Chart}, {Kustomize, s.Kustomize}, {Manifests, s.Manifests}} {
-		if r.ref != nil {
-			refs = append(refs, Ref{SourceRef: *r.ref, Kind: r.kind})
-		}
-	}
-	if len(refs) != 1 {
-		return Ref{}, refuse(ErrInvalid, "", "source has %d of chart, kustomize and manifests set: set exactly one", len(refs))
-	}
-	return refs[0], nil
-}
-
-// String is the address or path for messages, without user, query and fragment.
-func (r Ref) String() string {
-	switch {
-	case r.URL != "":
-		return Redact(r.URL)
-	case r.Path == Stdin:
-		return "standard input"
-	}
-	return r.Path
-}
-
-// folder is the folder inside of an archive that the reference names, or "".
-func (r Ref) folder() string {
-	if r.URL == "" {
-		return ""
-	}
-	return r.Path
-}
-
-// validate checks what can be known without fetching.
-func (r Ref) validate() error {
-	switch r.Kind {
-	case Chart, Kustomize, Manifests:
-	default:
-		return refuse(ErrInvalid, "", "kind %s is not one of chart, kustomize and manifests", quote(string(r.Kind)))
-	}
-	switch {
-	case r.URL == "" && r.Path == "":
-		return refuse(ErrInvalid, "", "source of kind %s has neither path nor url", r.Kind)
-	case r.URL == "" && strings.Contains(r.Path, "://"):
-		return &Error{Source: Redact(r.Path), Reason: ErrInvalid, Problem: "an address is not a path: give it as url"}
-	case r.Path == Stdin && r.URL == "" && r.Kind != Manifests:
-		return refuse(ErrUnsupported, "", "only manifests are read from standard input")
-	case r.Path == Stdin && r.URL == "" && r.Stdin == nil:
-		return refuse(ErrInvalid, "", "there is no standard input here")
-	case r.Digest != "":
-		return checkDigest(r.Digest)
-	}
-	return nil
-}
 
 // Fetcher fetches sources. It is the contract by which kinds of addresses are added to a Mux. A Fetcher
 //
@@ -121,6 +34,13 @@ type FetcherFunc func(ctx context.Context, ref Ref) (*Tree, error)
 // Fetch calls the function.
 func (f FetcherFunc) Fetch(ctx context.Context, ref Ref) (*Tree, error) { return f(ctx, ref) }
 
+// Checker is a Fetcher that can say, for less than a download, whether a reference still leads to what it led to.
+type Checker interface {
+	Fetcher
+	// Current says whether ref still leads to t, which Fetch returned for it. False means that it may not.
+	Current(ctx context.Context, ref Ref, t *Tree) (bool, error)
+}
+
 // Options of New. The zero value works.
 type Options struct {
 	// Limits of each source.
@@ -131,39 +51,60 @@ type Options struct {
 	Stall time.Duration
 	// Attempts is how often a download is tried in all, if the server is unavailable. Default 3.
 	Attempts int
+	// PerHost is how many fetches may go to one host at the same time. Default 4.
+	PerHost int
 	// AllowPrivate allows redirects to loopback, link-local, private and cloud metadata addresses. Without it, such
 	// an address is allowed only for the host that a reference names itself: whoever wrote the reference chose it.
 	AllowPrivate bool
-	// RootCAs verify servers. Default: the system's.
+	// RootCAs verify servers whose reference has no caBundle. Default: the system's.
 	RootCAs *x509.CertPool
+	// Credentials reads what the credentialsRef of a reference names. Default: there are none.
+	Credentials CredentialsFunc
+	// Mirrors are the hosts (host or host:port) to go to in place of others, such as "docker.io": "mirror.local:5000".
+	// They may be private, and get the credentials that are meant for the host that they stand in for.
+	Mirrors map[string]string
+	// CacheDir is a folder in which downloads are kept by their digest, also for other processes and after a restart.
+	// Default: nothing is kept. A folder that cannot be used is as good as none.
+	CacheDir string
+	// CacheBytes bounds CacheDir. Default 1 GiB.
+	CacheBytes int64
 }
 
-// Mux fetches every kind of source that is known: local paths, http and https by itself, other schemes by the Fetchers
-// that were registered. It is safe for concurrent use.
+// Mux fetches every kind of source that is known: local paths, http and https archives, Git, Helm repositories and OCI
+// registries by itself, addresses of other schemes by the Fetchers that were registered. It is safe for concurrent use.
 type Mux struct {
-	limits  Limits
-	timeout time.Duration
-	web     *downloader
+	limits      Limits
+	timeout     time.Duration
+	credentials CredentialsFunc
+	gate        *gate
+	web         *downloader
+	git, oci    Fetcher
+	helm        Fetcher
 
 	mu      sync.RWMutex
 	schemes map[string]Fetcher
 }
 
-var _ Fetcher = (*Mux)(nil)
+var _ Checker = (*Mux)(nil)
 
-// New makes a Mux for local paths, http and https.
+// New makes a Mux.
 func New(o Options) *Mux {
 	if o.Timeout <= 0 {
 		o.Timeout = time.Minute
 	}
-	m := &Mux{limits: o.Limits.withDefaults(), timeout: o.Timeout, schemes: map[string]Fetcher{}}
+	m := &Mux{
+		limits: o.Limits.withDefaults(), timeout: o.Timeout, credentials: o.Credentials,
+		gate: newGate(orDefault(o.PerHost, 4)), schemes: map[string]Fetcher{},
+	}
 	m.web = newDownloader(o)
+	heavy := make(chan struct{}, 1)
+	m.git, m.helm, m.oci = &gitFetcher{web: m.web, heavy: heavy}, newHelmFetcher(m.web, heavy), &ociFetcher{web: m.web}
 	m.Register("http", m.web)
 	m.Register("https", m.web)
 	return m
 }
 
-// Register adds or replaces the Fetcher of a scheme, such as "oci".
+// Register adds or replaces the Fetcher of a scheme, such as "s3".
 func (m *Mux) Register(scheme string, f Fetcher) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -172,23 +113,60 @@ func (m *Mux) Register(scheme string, f Fetcher) {
 
 // Fetch returns the verified tree of a reference, within the timeout. Errors are *Error or *DigestError.
 func (m *Mux) Fetch(ctx context.Context, ref Ref) (*Tree, error) {
+	var t *Tree
+	err := m.visit(ctx, ref, func(ctx context.Context, ref Ref, f Fetcher) (err error) {
+		if t, err = f.Fetch(ctx, ref); err != nil {
+			return err
+		}
+		return m.check(ref, t)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return t, nil
+}
+
+// Current asks the server whether a reference still leads to a tree. What cannot be asked may not.
+func (m *Mux) Current(ctx context.Context, ref Ref, t *Tree) (bool, error) {
+	same := false
+	err := m.visit(ctx, ref, func(ctx context.Context, ref Ref, f Fetcher) (err error) {
+		if c, ok := f.(Checker); ok {
+			same, err = c.Current(ctx, ref, t)
+		}
+		return err
+	})
+	return same, err
+}
+
+// visit calls the Fetcher of a reference, with credentials, within the timeout and when it is its turn.
+func (m *Mux) visit(ctx context.Context, ref Ref, call func(context.Context, Ref, Fetcher) error) error {
 	if err := ref.validate(); err != nil {
-		return nil, at("checking source", ref.String(), err)
+		return at("checking source", ref.String(), err)
 	}
 	f, err := m.fetcher(ref)
 	if err != nil {
-		return nil, at("fetching", ref.String(), err)
+		return at("fetching", ref.String(), err)
 	}
 	ctx, cancel := context.WithTimeoutCause(ctx, m.timeout, errTimeout)
 	defer cancel()
-	t, err := f.Fetch(ctx, ref)
-	if err == nil {
-		err = m.check(ref, t)
+	if ref, err = m.withCredentials(ctx, ref); err != nil {
+		return at("fetching", ref.String(), err)
 	}
+	leave, err := m.turn(ctx, ref)
 	if err != nil {
-		return nil, at("fetching", ref.String(), m.explain(ctx, err))
+		return at("fetching", ref.String(), err)
 	}
-	return t, nil
+	defer leave()
+	return at("fetching", ref.String(), m.explain(ctx, call(ctx, ref, f)))
+}
+
+// turn waits until the reference's host may be asked.
+func (m *Mux) turn(ctx context.Context, ref Ref) (leave func(), err error) {
+	u, err := url.Parse(ref.address())
+	if err != nil || u.Host == "" {
+		return func() {}, nil
+	}
+	return m.gate.enter(ctx, strings.ToLower(u.Host))
 }
 
 // errTimeout is the cause of the end of a fetch that took too long.
@@ -206,7 +184,14 @@ func (m *Mux) explain(ctx context.Context, err error) error {
 
 // fetcher is who fetches a reference.
 func (m *Mux) fetcher(ref Ref) (Fetcher, error) {
-	if ref.URL == "" {
+	switch {
+	case ref.Git != nil:
+		return m.git, nil
+	case ref.Helm != nil:
+		return m.helm, nil
+	case ref.OCI != nil:
+		return m.oci, nil
+	case ref.URL == "":
 		return FetcherFunc(m.local), nil
 	}
 	scheme := schemeOf(ref.URL)

@@ -21,6 +21,8 @@ import (
 type guard struct {
 	origin       string
 	allowPrivate bool
+	// mirrors are chosen by whoever runs us, so they may be private.
+	mirrors mirrors
 	// proxies chooses the proxy of a request, or none.
 	proxies func(*http.Request) (*url.URL, error)
 	// public says that the origin was seen at a public address.
@@ -96,7 +98,7 @@ func (g *guard) allow(host string, addr netip.Addr) error {
 	if own && !private {
 		g.public.Store(true)
 	}
-	if g.allowPrivate || !private || own && !g.public.Load() {
+	if g.allowPrivate || !private || own && !g.public.Load() || g.mirrors.holds(host) {
 		return nil
 	}
 	return refuse(ErrUnsafe, "", "server redirects to %s, a private address: refused", addr)

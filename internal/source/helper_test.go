@@ -79,7 +79,7 @@ func block(data string) []byte {
 	return append([]byte(data), make([]byte, (512-len(data)%512)%512)...)
 }
 
-func zip(t testing.TB, data []byte) []byte {
+func gz(t testing.TB, data []byte) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
@@ -99,7 +99,7 @@ func packFiles(t testing.TB, pairs ...string) []byte {
 	for i := 0; i < len(pairs); i += 2 {
 		entries = append(entries, entry{name: pairs[i], data: pairs[i+1]})
 	}
-	return zip(t, pack(t, entries...))
+	return gz(t, pack(t, entries...))
 }
 
 // write makes a directory of "path", "content" pairs and returns it.

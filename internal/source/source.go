@@ -39,6 +39,11 @@ type Tree struct {
 	Root string `json:"root"`
 	// Files sorted by path.
 	Files []File `json:"files"`
+	// Revision is what a moving reference was resolved to, for people: "main@sha1:<commit>", "1.2.3@sha256:<digest of
+	// the chart>", "latest@sha256:<digest of the manifest>". Empty where the digest says it all.
+	Revision string `json:"revision,omitempty"`
+	// Validator is what a server calls this content (an ETag), to be asked whether it is still current. Opaque.
+	Validator string `json:"-"`
 	// Trusted says that the content is the caller's own (a local path), not somebody else's (a download).
 	Trusted bool `json:"trusted"`
 }

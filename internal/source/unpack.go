@@ -11,7 +11,7 @@ import (
 
 // Unpack turns the bytes of an archive or of a single file into the tree that a reference asks for: it compares the
 // digest first, then unpacks, finds the folder and keeps what the kind needs. The content decides what it is, not its
-// name: a tar archive, gzipped or not, or, for Manifests, a YAML or JSON file. The data must not be changed afterwards.
+// name: a tar archive, gzipped or not, a zip archive or, for Manifests, a YAML or JSON file. The data must not be changed afterwards.
 // It is what Fetchers end with; errors are *Error or *DigestError.
 func Unpack(ctx context.Context, ref Ref, data []byte, limits Limits) (*Tree, error) {
 	t, err := unpackTree(ctx, ref, data, limits.withDefaults())
@@ -22,13 +22,13 @@ func Unpack(ctx context.Context, ref Ref, data []byte, limits Limits) (*Tree, er
 }
 
 func unpackTree(ctx context.Context, ref Ref, data []byte, limits Limits) (*Tree, error) {
-	t := &Tree{Digest: BytesDigest(data), Root: ".", Trusted: ref.URL == ""}
+	t := &Tree{Digest: BytesDigest(data), Root: ".", Trusted: ref.IsLocal()}
 	if err := verify(ref, t.Digest); err != nil {
 		return nil, err
 	}
 	var err error
 	switch {
-	case isGzip(data), isTar(data):
+	case isGzip(data), isTar(data), isZip(data):
 		if t.Files, err = unpack(ctx, data, limits); err != nil {
 			return nil, err
 		}
@@ -59,8 +59,6 @@ func single(ref Ref, data []byte, limits Limits) ([]File, error) {
 	switch {
 	case len(bytes.TrimSpace(data)) == 0:
 		return nil, refuse(ErrInvalid, "", "source is empty")
-	case bytes.HasPrefix(data, []byte("PK\x03\x04")):
-		return nil, refuse(ErrUnsupported, "", "zip archives are not supported: pack it as tar.gz")
 	case bytes.HasPrefix(bytes.TrimSpace(data), []byte("<")):
 		return nil, refuse(ErrUnsupported, "", "this is a web page, not an archive or YAML: is it the address of the file itself?")
 	case !utf8.Valid(data) || bytes.IndexByte(data, 0) >= 0:
