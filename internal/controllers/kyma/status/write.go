@@ -110,12 +110,10 @@ func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (c *changes, m
 	if a == nil || a.pending == nil {
 		return nil, time.Time{}, time.Time{}
 	}
-	a.settle(k)
 	c = newChanges()
-	if a.written != nil {
-		c.over(a.written)
+	for _, unseen := range a.unseen(k) {
+		c.over(unseen)
 	}
-	c.over(a.pending)
 	if w.ending {
 		return c, time.Time{}, time.Time{}
 	}
@@ -130,8 +128,15 @@ func (w *Writer) done(kyma types.NamespacedName, c *changes, version string, wro
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.account(kyma)
+	if a.written == nil {
+		a.written = newChanges()
+	}
+	a.written.over(c) // also what was there already: the cache may not show it yet
+	if wrote || isOlder(a.version, version) {
+		a.version = version
+	}
 	if wrote {
-		a.written, a.version, a.at = c, version, time.Now()
+		a.at = time.Now()
 	}
 	if a.pending != nil {
 		a.pending.subtract(c)

@@ -54,7 +54,8 @@ type Writer struct {
 
 // account is what is known of a Kyma's status beyond what the cache shows.
 type account struct {
-	// pending is not written yet, written is, but the cache may not show it.
+	// pending is not written yet. written is all that was, for whoever has read the Kyma before: some have an older one in their
+	// hands than others, so it is kept until none can be in use.
 	pending, written *changes
 	// version that the last write led to, and when it was.
 	version string
@@ -185,13 +186,10 @@ func (w *Writer) Latest(k *v1beta2.Kyma) []v1beta2.ModuleStatus {
 	if a == nil {
 		return k.Status.Modules
 	}
-	a.settle(k)
 	reports := map[string]*v1beta2.ModuleStatus{}
-	for _, c := range []*changes{a.written, a.pending} {
-		if c != nil {
-			for name, m := range c.modules {
-				reports[name] = m
-			}
+	for _, c := range a.unseen(k) {
+		for name, m := range c.modules {
+			reports[name] = m
 		}
 	}
 	if len(reports) == 0 {
@@ -212,11 +210,7 @@ func (w *Writer) Module(k *v1beta2.Kyma, name string) (v1beta2.ModuleStatus, boo
 		}
 	}
 	if a := w.open[client.ObjectKeyFromObject(k)]; a != nil {
-		a.settle(k)
-		for _, c := range []*changes{a.written, a.pending} {
-			if c == nil {
-				continue
-			}
+		for _, c := range a.unseen(k) {
 			if m, reported := c.modules[name]; reported {
 				before = mergedModule(before, m, metav1.Now())
 			}
@@ -228,14 +222,26 @@ func (w *Writer) Module(k *v1beta2.Kyma, name string) (v1beta2.ModuleStatus, boo
 	return *before.DeepCopy(), true
 }
 
-// settle forgets what was written once a Kyma shows it.
-func (a *account) settle(k *v1beta2.Kyma) {
-	if a.written == nil {
-		return
+// unseen are the changes over a Kyma that somebody has read, the older ones first: what was written and it does not show, and what is
+// not written.
+func (a *account) unseen(k *v1beta2.Kyma) []*changes {
+	var out []*changes
+	if a.written != nil && isOlder(k.ResourceVersion, a.version) {
+		out = append(out, a.written)
 	}
-	if order, err := resourceversion.CompareResourceVersion(k.ResourceVersion, a.version); err != nil || order >= 0 {
-		a.written = nil
+	if a.pending != nil {
+		out = append(out, a.pending)
 	}
+	return out
+}
+
+// isOlder compares resourceVersions; an empty one is older than all.
+func isOlder(a, b string) bool {
+	if a == "" || b == "" {
+		return a == "" && b != ""
+	}
+	order, err := resourceversion.CompareResourceVersion(a, b)
+	return err == nil && order < 0
 }
 
 // Run writes until the context ends, and what is pending then.
