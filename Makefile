@@ -23,7 +23,7 @@ demo: kube ## Run a fleet of real API servers: install, damage, repair, upgrade,
 
 .PHONY: up
 up: kube build ## Start a control plane with three runtimes that stays (make down removes it)
-	bin/mothership up --runtimes 3
+	bin/mothership up --detach --runtimes 3
 
 .PHONY: down
 down: build ## Stop what make up started, and remove its state

@@ -18,8 +18,9 @@ const (
 	objectsEach = 4
 	// installPatience bounds an installation of all modules.
 	installPatience = 15 * time.Minute
-	// installPoll is the time between two looks at how many are ready: at a metric, as the Kyma is large.
-	installPoll = 100 * time.Millisecond
+	// installPoll is the time between two looks at how many are ready: at a metric, as the Kyma is large. What is measured ends
+	// with a look, so it is up to this too long; more looks would take from the controller's processor time.
+	installPoll = 250 * time.Millisecond
 )
 
 // Install is one installation of all modules.

@@ -25,24 +25,23 @@ import (
 const limit = 45 * time.Minute
 
 func main() {
-	ctrl.SetLogger(logr.Discard())
-	if len(os.Args) == 3 && os.Args[1] == childArgument {
-		exit(child(os.Args[2]))
-	}
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	err := run(ctx, os.Args[1:])
-	cancel()
-	stop()
-	exit(err)
-}
-
-func exit(err error) {
-	if err != nil {
+	if err := begin(); err != nil {
 		fmt.Fprintf(os.Stderr, "error: %v\n", err)
 		os.Exit(1)
 	}
-	os.Exit(0)
+}
+
+// begin is the benchmark, or the control plane that it measures.
+func begin() error {
+	ctrl.SetLogger(logr.Discard())
+	if len(os.Args) == 3 && os.Args[1] == childArgument {
+		return child(os.Args[2])
+	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
+	ctx, cancel := context.WithTimeout(ctx, limit)
+	defer cancel()
+	return run(ctx, os.Args[1:])
 }
 
 // options are those of the command line.

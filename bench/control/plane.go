@@ -31,7 +31,7 @@ const (
 	patience = 2 * time.Minute
 	// callTimeout bounds every request of the benchmark's own.
 	callTimeout = time.Minute
-	// poll is the time between two looks at what is waited for. Nothing that is measured ends with a look.
+	// poll is the time between two looks at what is waited for; no latency that is measured ends with a look.
 	poll = 20 * time.Millisecond
 	// metricsSize bounds what is read of metrics and explanations.
 	metricsSize = 16 << 20
@@ -154,6 +154,7 @@ func (p *plane) read(ctx context.Context, path string) ([]byte, error) {
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
 	}
+	req.Header.Set("Accept-Encoding", "identity") // compressing would be the controller's work
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		return nil, fmt.Errorf("reading %s: %w", path, err)
