@@ -33,6 +33,10 @@ down: build ## Stop what make up started, and remove its state
 build: ## Build bin/mothership, stamped with the version that git describes
 	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w -X main.version=$(VERSION)' -o bin/mothership ./cmd/mothership
 
+.PHONY: sim
+sim: ## Build bin/mothership-sim, the simulator of fleets
+	CGO_ENABLED=0 go build -trimpath -ldflags '-s -w' -o bin/mothership-sim ./cmd/mothership-sim
+
 .PHONY: kube
 kube: ## Build kube-apiserver, kube-controller-manager, etcd and kubectl from source, once (KUBEBUILDER_ASSETS is used instead where set)
 	@kube/build.sh >/dev/null

@@ -86,6 +86,10 @@ var imports = map[string][]string{
 	},
 	"cmd/mothership": {".", "internal/cli"},
 
+	// The simulator: a process of its own, which the product knows nothing of.
+	"sim/...":            {"internal/kind", "sim/content", "sim/dial", "sim/schema", "sim/state", "sim/wire"},
+	"cmd/mothership-sim": {"sim"},
+
 	"internal/apitest":  {},
 	"internal/archtest": {},
 	"hack/reference":    {"api/crd"},

@@ -7,7 +7,12 @@
 // only. All functions are pure and safe for concurrent use.
 package kind
 
-import "k8s.io/apimachinery/pkg/runtime/schema"
+import (
+	"maps"
+	"slices"
+
+	"k8s.io/apimachinery/pkg/runtime/schema"
+)
 
 //go:generate go test . -run TestTableIsTheServersDiscovery -count=1 -update
 
@@ -24,6 +29,9 @@ func Lookup(gvk schema.GroupVersionKind) (Info, bool) {
 	info, ok := table[gvk]
 	return info, ok
 }
+
+// All are the built-in kinds, in no order.
+func All() []schema.GroupVersionKind { return slices.Collect(maps.Keys(table)) }
 
 // Scope says where objects of a kind live.
 type Scope int

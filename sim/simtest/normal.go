@@ -1,0 +1,94 @@
+package simtest
+
+import (
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// varying are fields whose values differ between servers: only that they are there is compared.
+var varying = []string{
+	"uid", "resourceVersion", "creationTimestamp", "deletionTimestamp", "time", "lastTransitionTime", "lastUpdateTime", "continue",
+	"clusterIP",
+}
+
+var (
+	uuid    = regexp.MustCompile(`[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}`)
+	version = regexp.MustCompile(`(resource version|in object meta|in precondition)(:?) \d+( \(\d+\))?`)
+)
+
+// controllers are managers that write when they please.
+var controllers = []any{"kube-controller-manager", "kube-apiserver"}
+
+// normalise decodes an answer, of one value or of several, without what differs between servers.
+func normalise(raw []byte, ns string) any {
+	values := lines(raw)
+	for i := range values {
+		values[i] = clean(values[i], ns)
+	}
+	switch len(values) {
+	case 0:
+		return string(raw)
+	case 1:
+		return values[0]
+	}
+	return values
+}
+
+func clean(value any, ns string) any {
+	switch v := value.(type) {
+	case map[string]any:
+		for k, field := range v {
+			text, isText := field.(string)
+			if isText && slices.Contains(varying, k) && text != "None" && text != "" {
+				v[k] = "<" + k + ">"
+				continue
+			}
+			v[k] = clean(field, ns)
+		}
+		return withoutControllers(v)
+	case []any:
+		for i := range v {
+			v[i] = clean(v[i], ns)
+		}
+	case string:
+		text := uuid.ReplaceAllString(strings.ReplaceAll(v, ns, "$NS"), "<uid>")
+		return version.ReplaceAllString(text, "$1$2 <version>")
+	}
+	return value
+}
+
+// withoutControllers leaves out what controllers write, at whatever time.
+func withoutControllers(object map[string]any) map[string]any {
+	if managed, ok := object["managedFields"].([]any); ok {
+		object["managedFields"] = slices.DeleteFunc(managed, func(e any) bool {
+			entry, ok := e.(map[string]any)
+			return ok && slices.Contains(controllers, entry["manager"])
+		})
+	}
+	if finalizers, ok := object["finalizers"].([]any); ok && len(finalizers) == 1 && finalizers[0] == "customresourcecleanup.apiextensions.k8s.io" {
+		delete(object, "finalizers")
+	}
+	if object["kind"] == "PartialObjectMetadata" { // the API server's own store does not have it as an annotation
+		dropAnnotation(object, "deprecated.daemonset.template.generation")
+	}
+	switch object["kind"] {
+	case "Deployment", "StatefulSet", "DaemonSet", "Job", "CustomResourceDefinition", "PersistentVolumeClaim", "PodDisruptionBudget", "Ingress":
+		if object["spec"] != nil {
+			delete(object, "status")
+		}
+	}
+	if ips, ok := object["clusterIPs"].([]any); ok && len(ips) > 0 && ips[0] != "None" {
+		object["clusterIPs"] = []any{"<ip>"}
+	}
+	return object
+}
+
+func dropAnnotation(object map[string]any, name string) {
+	meta, _ := object["metadata"].(map[string]any)
+	annotations, _ := meta["annotations"].(map[string]any)
+	delete(annotations, name)
+	if len(annotations) == 0 {
+		delete(meta, "annotations")
+	}
+}
