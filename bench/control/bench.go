@@ -44,7 +44,9 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (_ *Results,
 			return nil, fmt.Errorf("making the folder of profiles: %w", err)
 		}
 	}
-	b := &bench{o: o, folder: folder, progress: progress, results: &Results{Rig: measure.ThisRig(built), Change: &Latency{}, Drift: &Latency{}, Modules: o.modules, Field: published}}
+	b := &bench{o: o, folder: folder, progress: progress, results: &Results{
+		Rig: measure.ThisRig(built), Modules: o.modules, Field: published, Change: &Latency{}, Drift: &Latency{}, Succession: &Latency{},
+	}}
 	for _, part := range []struct {
 		name string
 		make func(context.Context) error

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
-	"time"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -108,12 +107,8 @@ func (b *bench) restartOnce(ctx context.Context, p *plane, a *arena.Arena, drift
 		return run, err
 	}
 	run.Ready = p.started.Seconds()
-	timer := time.NewTimer(b.o.watch)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-	case <-ctx.Done():
-		return run, context.Cause(ctx)
+	if err := pause(ctx, b.o.watch); err != nil {
+		return run, err
 	}
 	if err := p.settled(ctx, runtimeName); err != nil {
 		return run, err

@@ -22,6 +22,8 @@ type Results struct {
 	// before the request that edits or deletes an object until a watch has it as it should be.
 	Change *Latency `json:"changeToObject,omitempty"`
 	Drift  *Latency `json:"driftToReverted,omitempty"`
+	// Succession is Change without any rest between two changes: for information.
+	Succession *Latency `json:"changesInSuccession,omitempty"`
 	// Modules is how many were installed, Installs are the runs.
 	Modules  int       `json:"modules"`
 	Installs []Install `json:"installs,omitempty"`
@@ -64,6 +66,7 @@ func (r *Results) conclude() {
 	r.Ratios = map[string]Ratio{}
 	r.latency("change_to_object", r.Change)
 	r.latency("drift_to_reverted", r.Drift)
+	r.Succession.conclude()
 	if len(r.Installs) > 0 {
 		r.ratio("install_1000_seconds", 90, r.installMedian(func(i Install) float64 { return i.Wall }))
 		r.ratio("install_1000_peak_mib", 200, r.installMedian(func(i Install) float64 { return i.PeakRSS }))
@@ -79,12 +82,21 @@ func (r *Results) conclude() {
 }
 
 func (r *Results) latency(name string, l *Latency) {
-	if l == nil || len(l.Samples) == 0 {
+	if !l.conclude() {
 		return
 	}
-	l.P50, l.P90, l.P99, l.Max = measure.Percentile(l.Samples, 50), measure.Percentile(l.Samples, 90), measure.Percentile(l.Samples, 99), measure.Percentile(l.Samples, 100)
 	r.ratio(name+"_p50_ms", 150, l.P50)
 	r.ratio(name+"_p99_ms", 500, l.P99)
+}
+
+// conclude computes the percentiles; false if there are none.
+func (l *Latency) conclude() bool {
+	if l == nil || len(l.Samples) == 0 {
+		return false
+	}
+	of := func(p float64) float64 { return measure.Percentile(l.Samples, p) }
+	l.P50, l.P90, l.P99, l.Max = of(50), of(90), of(99), of(100)
+	return true
 }
 
 func (r *Results) ratio(name string, target, value float64) {

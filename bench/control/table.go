@@ -33,7 +33,7 @@ func (r *Results) printLatencies(w io.Writer) {
 	for _, row := range []struct {
 		name string
 		l    *Latency
-	}{{"change of a Kyma → object in the runtime", r.Change}, {"drift → put back", r.Drift}} {
+	}{{"change of a Kyma → object in the runtime", r.Change}, {"the same in succession", r.Succession}, {"drift → put back", r.Drift}} {
 		if row.l != nil && len(row.l.Samples) > 0 {
 			fmt.Fprintf(t, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t\n", row.name, row.l.P50, row.l.P90, row.l.P99, row.l.Max, len(row.l.Samples))
 		}
