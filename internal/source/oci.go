@@ -188,15 +188,15 @@ func layerOf(mediaType string, data []byte) (ocispec.Descriptor, error) {
 		Layers    []ocispec.Descriptor `json:"layers"`
 		Manifests []ocispec.Descriptor `json:"manifests"`
 	}
-	if err := json.Unmarshal(data, &m); err != nil {
-		return ocispec.Descriptor{}, refuse(ErrInvalid, "", "manifest is malformed")
-	}
+	err := json.Unmarshal(data, &m)
 	switch {
 	case mediaType == ocispec.MediaTypeImageIndex, mediaType == dockerIndex, len(m.Manifests) > 0:
 		return ocispec.Descriptor{}, refuse(ErrUnsupported, "", "this is an index of %d manifests, for several platforms: name one by its digest%s",
 			len(m.Manifests), firstOf(m.Manifests))
 	case mediaType != ocispec.MediaTypeImageManifest && mediaType != dockerImage:
 		return ocispec.Descriptor{}, refuse(ErrUnsupported, "", "manifests of type %s are not supported", quote(mediaType))
+	case err != nil:
+		return ocispec.Descriptor{}, refuse(ErrInvalid, "", "manifest is malformed")
 	}
 	if i := slices.IndexFunc(m.Layers, func(l ocispec.Descriptor) bool { return l.MediaType == helmLayer }); i >= 0 {
 		return m.Layers[i], nil
@@ -243,8 +243,8 @@ func (o *ociFetcher) layer(ctx context.Context, repo *remote.Repository, layer o
 	return data, nil
 }
 
-// registryError explains an error of the registry's client. Its own messages have addresses with queries, so they are
-// not repeated.
+// registryError explains an error of the registry's client. Where it says more than we know, it is quoted, shortened: no
+// credentials are in it, for they are in headers only.
 func registryError(ctx context.Context, err error) error {
 	if err == nil {
 		return nil

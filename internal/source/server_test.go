@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
+	"net/url"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -211,4 +212,13 @@ func damaging(next http.Handler, suffix string) http.Handler {
 		w.WriteHeader(rec.Code)
 		_, _ = w.Write(body)
 	})
+}
+
+func mustURL(t testing.TB, address string) *url.URL {
+	t.Helper()
+	u, err := url.Parse(address)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return u
 }
