@@ -94,7 +94,10 @@ func (g grid) line(paint palette, cells []string, widths []int, width int) strin
 			padded += strings.Repeat(" ", max(widths[i]-utf8.RuneCountInString(cell), 0)+3)
 		}
 		if width > 0 {
-			padded = cut(padded, max(left, 0))
+			if left <= 0 {
+				break
+			}
+			padded = cut(padded, left)
 			left -= utf8.RuneCountInString(padded)
 		}
 		if g.columns[i].state {

@@ -42,7 +42,7 @@ func (f *logFlags) check(cmd *cobra.Command) error {
 
 // openLog is the log of a control plane: for people on a terminal, JSON elsewhere. Everything that libraries log goes there too.
 func (a *app) openLog(f *logFlags, dir string) (logr.Logger, func() error, error) {
-	var w io.Writer = a.p.Stderr
+	w := a.p.Stderr
 	closeIt := func() error { return nil }
 	console := a.terminalOf(w).on
 	if f.file {

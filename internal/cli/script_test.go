@@ -34,7 +34,14 @@ func TestMain(m *testing.M) {
 
 type withServer struct{ m *testing.M }
 
-func (w withServer) Run() int { return localtest.Main(w.m) }
+func (w withServer) Run() int {
+	code := localtest.Main(w.m)
+	if err := closePlane(); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		return 1
+	}
+	return code
+}
 
 // command is what cmd/mothership does.
 func command() {
@@ -53,6 +60,7 @@ func command() {
 //
 //	cluster NAME     use the real API server that all scripts share, and kubectl; namespace NAME is the script's own, and is
 //	                 deleted at its end
+//	plane NAME       use the control plane that all scripts share; namespace NAME, in $NS, is the script's own
 //	serve            serve the script's folder at $URL
 //	code N COMMAND…  run a command that must exit with N
 //	scrub FILE       copy stdout, stderr or a file to "scrubbed", with what changes from run to run replaced
@@ -64,6 +72,7 @@ func TestScript(t *testing.T) {
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
 			"cluster": func(ts *testscript.TestScript, _ bool, args []string) { useCluster(t, ts, args) },
+			"plane":   func(ts *testscript.TestScript, _ bool, args []string) { usePlane(t, ts, args) },
 			"code":    code,
 			"serve":   serve,
 			"scrub":   scrub,
@@ -152,6 +161,17 @@ var changing = []struct {
 	{regexp.MustCompile(`durationNanoseconds: \d+`), `durationNanoseconds: 0`},
 	{regexp.MustCompile(`"requests": \{[^}]*\}`), `"requests": {}`},
 	{regexp.MustCompile(`(?m)^requests:\n(  .*\n)+`), "requests: {}\n"},
+	{regexp.MustCompile(`hmac-sha256:[0-9a-f]{64}`), "hmac-sha256:…"},
+	{regexp.MustCompile(`[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}`), "UID"},
+	{regexp.MustCompile(`\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d(\.\d+)?Z`), "TIME"},
+	{regexp.MustCompile(`observedGeneration: \d+`), "observedGeneration: N"},
+	{regexp.MustCompile(`resourceVersion: "\d+"`), `resourceVersion: "N"`},
+	{regexp.MustCompile(`"resourceVersion": "\d+"`), `"resourceVersion": "N"`},
+	{regexp.MustCompile(`\b(\d+m)?\d+s( {2,})`), "AGO   "},
+	{regexp.MustCompile(`\bfor (\d+m)?\d+s\b`), "for AGO"},
+	{regexp.MustCompile(`(?m)\b(\d+m)?\d+s$`), "AGO"},
+	{regexp.MustCompile(`UID/\d+`), "UID/N"},
+	{regexp.MustCompile(`127\.0\.0\.1:\d+`), "127.0.0.1:PORT"},
 	{regexp.MustCompile(`\d+ requests`), "N requests"},
 	{regexp.MustCompile(`\b(\d+ min )?\d+(\.\d)? s\b`), "T s"},
 	{regexp.MustCompile(`\b(linux|darwin)/\w+`), "OS/ARCH"},

@@ -20,7 +20,7 @@ func (a *app) serve(ctx context.Context, cfg controlplane.Config, ready func(*co
 		return err
 	}
 	defer func() { err = errors.Join(err, cp.Close()) }()
-	defer context.AfterFunc(ctx, func() { a.note("note", "stopping; once more to end at once") })()
+	defer context.AfterFunc(ctx, func() { a.tell("stopping; once more to end at once") })()
 	select {
 	case <-cp.Ready():
 	case err := <-cp.Err():
@@ -33,6 +33,13 @@ func (a *app) serve(ctx context.Context, cfg controlplane.Config, ready func(*co
 		return err
 	}
 	return a.say("stopped")
+}
+
+// tell writes a line for people where a log is not JSON.
+func (a *app) tell(text string) {
+	if a.terminalOf(a.p.Stderr).on {
+		a.note("note", text)
+	}
 }
 
 // renderCommand starts this program as a child that renders.

@@ -133,9 +133,7 @@ func (a *app) upHere(cmd *cobra.Command, f *upFlags, dir string) (err error) {
 	if f.config.RenderCommand, err = a.renderCommand(); err != nil {
 		return fmt.Errorf("finding this program for a child process: %w", err)
 	}
-	if !f.file {
-		a.note("note", "starting a control plane in "+dir)
-	}
+	a.tell("starting a control plane in " + dir)
 	return a.serve(cmd.Context(), f.config, func(cp *controlplane.ControlPlane) error {
 		if err := a.addLocal(cmd.Context(), cp, f.runtimes); err != nil {
 			return err

@@ -24,10 +24,12 @@ func (a *app) watchView(cmd *cobra.Command, f *fleet, g *getting) error {
 
 // ended is no error when a watch was interrupted: nobody waits for its end.
 func ended(cmd *cobra.Command, err error) error {
-	if cmd.Context().Err() != nil {
+	select {
+	case <-cmd.Context().Done():
 		return nil
+	default:
+		return err
 	}
-	return err
 }
 
 // lineWatch prints a line for each change.

@@ -66,15 +66,15 @@ func Read(ctx context.Context, from client.Reader, namespace string, m *v1beta2.
 		}
 		var layer map[string]any
 		if yaml.Unmarshal([]byte(text), &layer) != nil { // its error could show a value
-			return Result{Problem: fmt.Sprintf("modules[%s].valuesFrom[%d]: key %s of %s %s is not YAML with a map at its top",
-				m.Name, i, keyOf(ref), ref.Kind, ref.Name)}, nil
+			problem := fmt.Sprintf("modules[%s].valuesFrom[%d]: key %s of %s %s is not YAML with a map at its top", m.Name, i, keyOf(ref), ref.Kind, ref.Name)
+			return Result{Problem: problem}, nil //nolint:nilerr // it is the user's to mend
 		}
 		out.Values = module.Merge(out.Values, layer)
 	}
 	if m.Values != nil && len(m.Values.Raw) > 0 {
 		var inline map[string]any
-		if err := yaml.Unmarshal(m.Values.Raw, &inline); err != nil {
-			return Result{Problem: fmt.Sprintf("modules[%s].values is not a map", m.Name)}, nil
+		if yaml.Unmarshal(m.Values.Raw, &inline) != nil {
+			return Result{Problem: fmt.Sprintf("modules[%s].values is not a map", m.Name)}, nil //nolint:nilerr // it is the user's to mend
 		}
 		out.Values = module.Merge(out.Values, inline)
 	}

@@ -32,10 +32,10 @@ func readPID(file string) (pid int, who string, err error) {
 		return 0, "", fmt.Errorf("reading a pid: %w", err)
 	}
 	text, who, _ := strings.Cut(strings.TrimSpace(string(data)), " ")
-	if _, err := fmt.Sscanf(text, "%d", &pid); err != nil || pid <= 1 || who == "" || identity(pid) != who {
-		return 0, "", nil // torn by a crash, or of a process that is no more
+	if n, _ := fmt.Sscanf(text, "%d", &pid); n == 1 && pid > 1 && who != "" && identity(pid) == who {
+		return pid, who, nil
 	}
-	return pid, who, nil
+	return 0, "", nil // torn by a crash, or of a process that is no more
 }
 
 // Stop ends the process that a file of WritePID names and returns when it is gone: by SIGTERM, and by SIGKILL if it has not ended
