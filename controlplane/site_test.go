@@ -8,7 +8,9 @@ import (
 	"path/filepath"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -45,6 +47,9 @@ func newSite(t *testing.T) *site {
 	return w.site(t)
 }
 
+// sites counts them: a test may be run again.
+var sites atomic.Int64
+
 // site is one in the world's own control plane.
 func (w *world) site(t *testing.T) *site {
 	t.Helper()
@@ -57,7 +62,8 @@ func (w *world) site(t *testing.T) *site {
 func (w *world) bare(t *testing.T) *site {
 	t.Helper()
 	name := strings.Trim(notDNS.ReplaceAllString(strings.ToLower(strings.TrimPrefix(t.Name(), "Test")), "-"), "-")
-	s := &site{world: w, t: t, name: name[:min(len(name), 40)], proxy: newProxy(t, w.target.Config(), w.uid)}
+	name = name[:min(len(name), 36)] + "-" + strconv.FormatInt(sites.Add(1), 10)
+	s := &site{world: w, t: t, name: name, proxy: newProxy(t, w.target.Config(), w.uid)}
 	s.token = canary(s.name)
 	return s
 }

@@ -63,6 +63,30 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 	})
 }
 
+// Results of runs that did not ask the runtime neither close the breaker nor reset the count.
+func TestOfflineResultsDoNotCount(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		e := start(t, j.scripted(map[Key][]Result{
+			euA: {{Outcome: Unreachable}, {Outcome: Unreachable}},
+			euB: {{Outcome: Waiting, Offline: true}, {Outcome: Failed, Offline: true}},
+			eu:  {{Outcome: Done, Offline: true}},
+		}), Options{PerRuntime: 1})
+		e.Add(euA, PriorityTrigger)
+		e.Add(euB, PriorityTrigger)
+		j.expect(t, "0s eu/a #1", "0s eu/b #1", "0s eu/a #1")
+		if b := e.Inspect("eu").Breaker; !b.Open || b.Failures != 2 {
+			t.Errorf("breaker %+v", b)
+		}
+		pass(2 * time.Second)
+		j.expect(t, "1s eu #1 probe", "1s eu/a #1")
+		if e.Inspect("eu").Breaker.Open {
+			t.Error("the probe does not count")
+		}
+	})
+}
+
 func TestOthersResultsResetTheCount(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

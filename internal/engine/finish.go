@@ -25,7 +25,9 @@ func (e *Engine) finish(r *Run, result Result, panicked bool) {
 	l.running--
 	phase := PhaseDelayed
 	if !r.forgotten {
-		e.judge(r, result.Outcome) // while the entry still counts as running
+		if !result.Offline || r.probing {
+			e.judge(r, result.Outcome) // while the entry still counts as running
+		}
 		phase = e.conclude(r, result)
 	}
 	e.setPhase(en, phase)

@@ -86,6 +86,9 @@ type Result struct {
 	// After is when to run again at the earliest, counted from the end of the run; its meaning is the outcome's. Negative
 	// values count as zero.
 	After time.Duration
+	// Offline says that the run did not ask the runtime, so that its outcome says nothing about whether that answers: it does not
+	// count for the breaker. Probes always count.
+	Offline bool
 	// Message says for people how it went. It must hold nothing confidential. Engine.Inspect shows its first 1024 bytes.
 	Message string
 }

@@ -90,12 +90,23 @@ var _ engine.Runner = (*Controller)(nil)
 func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 	o, err := c.observe(ctx, r)
 	if apierrors.IsNotFound(err) {
-		return engine.Result{Outcome: engine.Done, Message: "there is no such Kyma"}
+		return engine.Result{Outcome: engine.Done, Offline: true, Message: "there is no such Kyma"}
 	}
 	if err != nil {
-		return engine.Result{Outcome: engine.Retry, Message: err.Error()}
+		return engine.Result{Outcome: engine.Retry, Offline: true, Message: err.Error()}
 	}
-	switch a := next(o); a {
+	a := next(o)
+	if a == actRemove || a == actWork {
+		return c.work(ctx, r, o)
+	}
+	result := c.say(a, o)
+	result.Offline = true
+	return result
+}
+
+// say does what can be done without asking the runtime.
+func (c *Controller) say(a action, o *observation) engine.Result {
+	switch a {
 	case actLeave:
 		if o.wanted {
 			c.o.Status.Evaluated(o.kyma, o.desired.Name)
@@ -113,8 +124,6 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 		return engine.Result{Outcome: engine.Done, Message: "forgotten"}
 	case actWait:
 		return c.wait(o)
-	case actRemove, actWork:
-		return c.work(ctx, r, o)
 	default:
 		return engine.Result{Outcome: engine.Failed, Message: fmt.Sprintf("no such action: %d", a)}
 	}

@@ -22,6 +22,14 @@ import (
 
 // settle reports what a run came to, and tells the engine when to call again.
 func (c *Controller) settle(ctx context.Context, r *engine.Run, o *observation, result reconciler.Result) engine.Result {
+	out := c.judge(ctx, r, o, result)
+	// Of the reconcilers of others it is not known whether they asked the runtime.
+	out.Offline = o.component.Template.Reconciler != "" && out.Outcome != engine.Unreachable
+	return out
+}
+
+// judge is what a run came to.
+func (c *Controller) judge(ctx context.Context, r *engine.Run, o *observation, result reconciler.Result) engine.Result {
 	if runtimeErr := (*builtin.RuntimeError)(nil); errors.As(result.Err, &runtimeErr) {
 		return engine.Result{Outcome: engine.Unreachable, Message: result.Err.Error()}
 	}

@@ -66,9 +66,9 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 	var k v1beta2.Kyma
 	if err := c.o.Cache.Get(ctx, name, &k); err != nil {
 		if apierrors.IsNotFound(err) {
-			return engine.Result{Outcome: engine.Done, Message: "there is no such Kyma"}
+			return engine.Result{Outcome: engine.Done, Offline: true, Message: "there is no such Kyma"}
 		}
-		return engine.Result{Outcome: engine.Retry, Message: err.Error()}
+		return engine.Result{Outcome: engine.Retry, Offline: true, Message: err.Error()}
 	}
 	if r.Probing() {
 		return c.probe(ctx, &k)
@@ -79,7 +79,7 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 		}
 	}
 	if k.Spec.Suspend || k.DeletionTimestamp != nil {
-		return engine.Result{Outcome: engine.Done, After: c.later(), Message: "not verified while it is suspended or deleted"}
+		return engine.Result{Outcome: engine.Done, Offline: true, After: c.later(), Message: "not verified while it is suspended or deleted"}
 	}
 	return c.verify(ctx, &k)
 }
@@ -148,10 +148,10 @@ func (c *Controller) verify(ctx context.Context, k *v1beta2.Kyma) engine.Result 
 	log := logr.FromContextOrDiscard(ctx)
 	components, err := c.o.Applied(ctx, k)
 	if err != nil {
-		return engine.Result{Outcome: engine.Retry, Message: err.Error()}
+		return engine.Result{Outcome: engine.Retry, Offline: true, Message: err.Error()}
 	}
 	if len(components) == 0 {
-		return engine.Result{Outcome: engine.Done, After: c.later(), Message: "nothing is installed"}
+		return engine.Result{Outcome: engine.Done, Offline: true, After: c.later(), Message: "nothing is installed"}
 	}
 	rt, release, err := c.o.Access.Get(ctx, name)
 	if err != nil {
