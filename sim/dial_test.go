@@ -82,6 +82,7 @@ func TestDialsOfOpenConnections(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
+		req.Header.Set("Authorization", "Bearer "+p.token)
 		resp, err := p.client.Do(req)
 		if err != nil {
 			return 0, err

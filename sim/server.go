@@ -95,8 +95,8 @@ func (s *Server) serve(ctx context.Context) {
 	s.wg.Go(func() { s.ended(s.admin.Serve(s.adminListener)) })
 	s.wg.Go(func() {
 		<-ctx.Done()
-		s.api.Close()
-		s.admin.Close()
+		_ = s.api.Close() // what it would say, Serve says
+		_ = s.admin.Close()
 	})
 	go func() {
 		s.wg.Wait()

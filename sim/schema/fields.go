@@ -40,7 +40,7 @@ func newFields(v *Version, converter managedfields.TypeConverter) *fields {
 
 func (f *fields) manager(sub Subresource) (*managedfields.FieldManager, error) {
 	gvk := f.v.GVK()
-	return managedfields.NewDefaultCRDFieldManager(f.converter, sameVersion{}, noDefaults{}, creater{f.v}, gvk, gvk.GroupVersion(),
+	return managedfields.NewDefaultCRDFieldManager(f.converter, sameVersion{}, noDefaults{}, creator{f.v}, gvk, gvk.GroupVersion(),
 		string(sub), f.resets(sub))
 }
 
@@ -117,11 +117,11 @@ func content(o runtime.Object) (map[string]any, error) {
 	return u.Object, nil
 }
 
-// creater makes empty objects of one version.
-type creater struct{ v *Version }
+// creator makes empty objects of one version.
+type creator struct{ v *Version }
 
 // New makes an empty object.
-func (c creater) New(schema.GroupVersionKind) (runtime.Object, error) {
+func (c creator) New(schema.GroupVersionKind) (runtime.Object, error) {
 	return &unstructured.Unstructured{Object: c.v.New()}, nil
 }
 

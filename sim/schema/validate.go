@@ -1,11 +1,11 @@
 package schema
 
 import (
+	"fmt"
 	"reflect"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/validation"
-	"k8s.io/apimachinery/pkg/api/validation/path"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/util/validation/field"
@@ -14,8 +14,21 @@ import (
 // names are the rules of kinds whose names are not DNS subdomains.
 var names = map[string]validation.ValidateNameFunc{
 	"namespaces": validation.ValidateNamespaceName, "services": validation.NameIsDNS1035Label,
-	"roles": path.ValidatePathSegmentName, "clusterroles": path.ValidatePathSegmentName,
-	"rolebindings": path.ValidatePathSegmentName, "clusterrolebindings": path.ValidatePathSegmentName,
+	"roles": segmentName, "clusterroles": segmentName,
+	"rolebindings": segmentName, "clusterrolebindings": segmentName,
+}
+
+// segmentName is the rule of names that must be good for URLs only.
+func segmentName(name string, _ bool) []string {
+	if name == "." || name == ".." {
+		return []string{fmt.Sprintf("may not be '%s'", name)}
+	}
+	for _, c := range []string{"/", "%"} {
+		if strings.Contains(name, c) {
+			return []string{fmt.Sprintf("may not contain '%s'", c)}
+		}
+	}
+	return nil
 }
 
 func validateMeta(v *Version, object map[string]any) fieldErrors {

@@ -41,13 +41,13 @@ func (c *Cluster) List(v *schema.Version, f Filter, limit int64, continued strin
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	t := c.table(v.Kind)
-	records, version, at := t.namespace(f.Namespace), c.version, token{}
+	records, version := t.namespace(f.Namespace), c.version
 	if continued != "" {
-		var err error
-		if records, at, err = c.resume(v.GroupResource(), f.Namespace, continued); err != nil {
+		rest, at, err := c.resume(v.GroupResource(), f.Namespace, continued)
+		if err != nil {
 			return nil, err
 		}
-		version = at.Version
+		records, version = rest, at.Version
 	}
 	out := &List{Version: uint64(version)}
 	for i, r := range records {

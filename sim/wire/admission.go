@@ -95,13 +95,11 @@ func denied(name string, result *metav1.Status) error {
 		s.Code, s.Reason = http.StatusForbidden, metav1.StatusReasonForbidden
 	}
 	s.Status = metav1.StatusFailure
-	reason := s.Message
-	if reason == "" {
-		reason = "no reason given"
+	if s.Message == "" {
 		s.Message = fmt.Sprintf("admission webhook %q denied the request without explanation", name)
 		return out
 	}
-	s.Message = fmt.Sprintf("admission webhook %q denied the request: %s", name, reason)
+	s.Message = fmt.Sprintf("admission webhook %q denied the request: %s", name, s.Message)
 	return out
 }
 

@@ -32,10 +32,10 @@ func (q *request) body() ([]byte, error) {
 		return nil, apierrors.NewBadRequest("reading the body: " + err.Error())
 	}
 	contentType, _, _ := strings.Cut(q.Header.Get("Content-Type"), ";")
-	switch {
-	case contentType == runtime.ContentTypeProtobuf:
+	switch contentType {
+	case runtime.ContentTypeProtobuf:
 		return fromProtobuf(body)
-	case contentType == "application/yaml":
+	case runtime.ContentTypeYAML:
 		return yaml.YAMLToJSON(body)
 	}
 	return body, nil

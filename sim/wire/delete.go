@@ -25,9 +25,6 @@ func (q *request) deletion() (state.Deletion, error) {
 	if o.PropagationPolicy != nil {
 		d.Propagation = *o.PropagationPolicy
 	}
-	if o.OrphanDependents != nil && *o.OrphanDependents {
-		d.Propagation = metav1.DeletePropagationOrphan
-	}
 	if p := o.Preconditions; p != nil {
 		if p.UID != nil {
 			d.UID = *p.UID
