@@ -12,6 +12,7 @@ import (
 
 	"k8s.io/client-go/rest"
 
+	"github.com/kyma-project/mothership"
 	"github.com/kyma-project/mothership/sim"
 )
 
@@ -164,4 +165,24 @@ func BenchmarkUpgrade(b *testing.B) {
 	settle(b, s)
 	b.ReportMetric(float64(heap()-before)/float64(b.N), "bytes/cluster")
 	b.ReportMetric(float64(b.N*objects)/b.Elapsed().Seconds(), "applies/s")
+}
+
+// BenchmarkInstall measures the library installing cert-manager's chart on clusters that are new: the whole of it, rendered once.
+//
+//	go test ./sim -run '^$' -bench Install -benchtime 200x
+func BenchmarkInstall(b *testing.B) {
+	s := start(b)
+	m, i := certManager(b), mothership.New(mothership.Options{})
+	n := 0
+	for b.Loop() {
+		cfg := add(b, s, fmt.Sprintf("runtime-%d", n))
+		r, err := i.Install(b.Context(), cfg, m, mothership.InstallOptions{Timeout: time.Minute})
+		if err != nil {
+			b.Fatal(err)
+		}
+		if n == 0 {
+			b.ReportMetric(float64(len(r.Objects)), "objects")
+		}
+		n++
+	}
 }

@@ -137,12 +137,12 @@ func (c *Cluster) empty(t *table, r record) {
 }
 
 // emptyKind deletes the objects of a definition, and says whether none is left.
-func (c *Cluster) emptyKind(definition record) bool {
-	k, err := c.world.kindOf(definition.content)
+func (c *Cluster) emptyKind(r record) bool {
+	d, err := c.world.definitionOf(r.content)
 	if err != nil {
 		return true
 	}
-	t := c.tables[k.GroupResource()]
+	t := c.tables[d.kind.GroupResource()]
 	if t == nil {
 		return true
 	}
@@ -152,7 +152,7 @@ func (c *Cluster) emptyKind(definition record) bool {
 	if len(t.records) == 0 {
 		return true
 	}
-	crds, at := c.tables[definitions], keyOf(definition.content)
+	crds, at := c.tables[definitions], keyOf(r.content)
 	c.later(func() { c.finalize(crds, at) })
 	return false
 }

@@ -7,7 +7,6 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 
-	"github.com/kyma-project/mothership/sim/content"
 	"github.com/kyma-project/mothership/sim/schema"
 )
 
@@ -17,7 +16,7 @@ func (c *Cluster) establish(t *table, k key) {
 	if !ok || r.content.Deleting {
 		return
 	}
-	if _, err := c.world.kindOf(r.content); err != nil {
+	if _, err := c.world.definitionOf(r.content); err != nil {
 		return // a schema that is not structural is never established
 	}
 	c.edit(t, r, "establish", "", established)
@@ -61,20 +60,17 @@ func sameNames(a, b apiextensions.CustomResourceDefinitionNames) bool {
 
 // serve makes the catalog that of the established definitions. It needs the lock.
 func (c *Cluster) serve() {
-	var custom []*schema.Kind
+	var established []*definition
 	for _, r := range c.tables[definitions].records {
-		if !isEstablished(r.content) {
-			continue
-		}
-		if k, err := c.world.kindOf(r.content); err == nil {
-			custom = append(custom, k)
+		if d, err := c.world.definitionOf(r.content); err == nil && d.established {
+			established = append(established, d)
 		}
 	}
-	c.catalog = c.world.catalogOf(custom)
+	c.catalog = c.world.catalogOf(established)
 }
 
-func isEstablished(c *content.Content) bool {
-	status, _ := c.Tree()["status"].(map[string]any)
+func isEstablished(object map[string]any) bool {
+	status, _ := object["status"].(map[string]any)
 	conditions, _ := status["conditions"].([]any)
 	for _, raw := range conditions {
 		if condition, ok := raw.(map[string]any); ok && condition["type"] == "Established" && condition["status"] == "True" {

@@ -1,11 +1,11 @@
 package state
 
 import (
+	"cmp"
 	"context"
-	"fmt"
 	"math/rand/v2"
 	"slices"
-	"strings"
+	"strconv"
 	"sync"
 	"time"
 
@@ -45,18 +45,28 @@ type World struct {
 	memo  *memo
 
 	mu       sync.Mutex
-	catalogs map[string]*schema.Catalog        // by the definitions; few
-	kinds    map[*content.Content]*schema.Kind // by the definition
-	names    map[*schema.Kind]string           // keys of catalogs are made of these
-	plain    *schema.Catalog                   // without definitions
+	served   map[*content.Content]*definition
+	catalogs map[string]*schema.Catalog // by the numbers of the definitions
+	last     int                        // number of the last definition
+	plain    *schema.Catalog            // without definitions
 }
+
+// definition is what a CustomResourceDefinition makes. It is immutable.
+type definition struct {
+	kind        *schema.Kind
+	number      int
+	established bool
+}
+
+// maxDefinitions bounds how many are remembered before all are forgotten: they are made again when they are needed.
+const maxDefinitions = 4096
 
 // NewWorld makes a world without clusters. Nothing happens later than at once in it unless Run runs.
 func NewWorld(o Options) *World {
 	o = o.withDefaults()
 	return &World{
 		o: o, timer: newTimer(), memo: newMemo(o.Memo), plain: schema.NewCatalog(nil),
-		catalogs: map[string]*schema.Catalog{}, kinds: map[*content.Content]*schema.Kind{}, names: map[*schema.Kind]string{},
+		catalogs: map[string]*schema.Catalog{}, served: map[*content.Content]*definition{},
 	}
 }
 
@@ -74,37 +84,44 @@ func (w *World) later(do func()) {
 	w.timer.after(w.o.MinDelay+rand.N(w.o.MaxDelay-w.o.MinDelay+1), do)
 }
 
-// kindOf is the kind of a definition; equal definitions have one.
-func (w *World) kindOf(definition *content.Content) (*schema.Kind, error) {
+// definitionOf is what a definition makes; equal definitions make one kind.
+func (w *World) definitionOf(c *content.Content) (*definition, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if k, ok := w.kinds[definition]; ok {
-		return k, nil
+	if d, ok := w.served[c]; ok {
+		return d, nil
 	}
-	k, err := schema.Custom(definition.Tree())
+	object := c.Tree()
+	k, err := schema.Custom(object)
 	if err != nil {
 		return nil, err
 	}
-	w.kinds[definition] = k
-	w.names[k] = fmt.Sprint(len(w.names))
-	return k, nil
+	if len(w.served) >= maxDefinitions {
+		clear(w.served)
+		clear(w.catalogs)
+	}
+	w.last++
+	d := &definition{kind: k, number: w.last, established: isEstablished(object)}
+	w.served[c] = d
+	return d, nil
 }
 
-// catalogOf is the catalog with some custom kinds; equal sets have one.
-func (w *World) catalogOf(custom []*schema.Kind) *schema.Catalog {
-	w.mu.Lock()
-	defer w.mu.Unlock()
-	names := make([]string, len(custom))
-	for i, k := range custom {
-		names[i] = w.names[k]
-	}
-	slices.Sort(names)
-	key := strings.Join(names, ",")
-	if key == "" {
+// catalogOf is the catalog with some definitions; equal sets have one.
+func (w *World) catalogOf(definitions []*definition) *schema.Catalog {
+	if len(definitions) == 0 {
 		return w.plain
 	}
-	if w.catalogs[key] == nil {
-		w.catalogs[key] = schema.NewCatalog(custom)
+	slices.SortFunc(definitions, func(a, b *definition) int { return cmp.Compare(a.number, b.number) })
+	var key []byte
+	kinds := make([]*schema.Kind, len(definitions))
+	for i, d := range definitions {
+		key = append(strconv.AppendInt(key, int64(d.number), 10), ',')
+		kinds[i] = d.kind
 	}
-	return w.catalogs[key]
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.catalogs[string(key)] == nil {
+		w.catalogs[string(key)] = schema.NewCatalog(kinds)
+	}
+	return w.catalogs[string(key)]
 }
