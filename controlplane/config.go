@@ -71,7 +71,7 @@ func (c *Config) Validate() error {
 	case c.VerifyInterval < 0 || c.VerifyInterval > maxVerifyInterval:
 		return fmt.Errorf("VerifyInterval is %s: it must be at most %s, or 0 for that", c.VerifyInterval, maxVerifyInterval)
 	case c.Workers < 0:
-		return fmt.Errorf("Workers is %d: it must be positive, or 0 for the default", c.Workers)
+		return fmt.Errorf("number of Workers is %d: it must be positive, or 0 for the default", c.Workers)
 	case c.RequestTimeout < 0:
 		return fmt.Errorf("RequestTimeout is %s: it must be positive, or 0 for the default", c.RequestTimeout)
 	case c.SourceRoot != "" && !filepath.IsAbs(c.SourceRoot):

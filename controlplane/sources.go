@@ -63,10 +63,10 @@ func within(root, path string) bool {
 	if root == "" || path == "-" || !filepath.IsAbs(path) {
 		return false
 	}
-	real, err := filepath.EvalSymlinks(path)
+	target, err := filepath.EvalSymlinks(path)
 	if err != nil {
-		real = filepath.Clean(path) // it does not exist, which the fetch will say
+		target = filepath.Clean(path) // it does not exist, which the fetch will say
 	}
-	rel, err := filepath.Rel(root, real)
+	rel, err := filepath.Rel(root, target)
 	return err == nil && rel != ".." && !strings.HasPrefix(rel, "../")
 }

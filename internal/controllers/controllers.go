@@ -18,6 +18,7 @@ package controllers
 import (
 	"context"
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"slices"
@@ -186,14 +187,9 @@ func (f *Fleet) Run(ctx context.Context) error {
 	rest := make(chan error, 2)
 	go func() { rest <- f.access.Run(ctx) }() // end with the context, waited for below
 	go func() { rest <- f.drift.Watches(ctx) }()
-	err := f.engine.Run(ctx)
-	<-rest
-	<-rest
+	err := errors.Join(f.engine.Run(ctx), <-rest, <-rest)
 	stopWriting()
-	if writeErr := <-written; err == nil {
-		err = writeErr
-	}
-	return err
+	return errors.Join(err, <-written)
 }
 
 // claim gives each Kyma the cluster that it has had before, before anybody else can take it. Of two that say so, the older one.

@@ -158,6 +158,9 @@ func (c *Controller) remove(ctx context.Context, k *v1beta2.Kyma) (reconcile.Res
 		c.o.Engine.Preempt(fleet.ModuleKey(name, m.Name))
 	}
 	if len(left) > 0 {
+		if apierrors.IsNotFound(c.o.Client.Get(ctx, name, &v1beta2.Runtime{})) {
+			c.o.Engine.Reset(name.String()) // its modules are forgotten, which need not wait for anybody to answer
+		}
 		c.o.Status.Touch(name)
 		return reconcile.Result{}, nil
 	}

@@ -73,7 +73,8 @@ func (c *Controller) Watches(ctx context.Context) error {
 		}
 	}
 	<-ctx.Done()
-	w.mu.Lock() // whoever has it begins no watch after the end of the context
+	w.mu.Lock()
+	w.ctx = nil // no watch begins any more
 	w.mu.Unlock()
 	w.running.Wait()
 	return nil
