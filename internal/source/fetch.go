@@ -162,11 +162,10 @@ func (m *Mux) visit(ctx context.Context, ref Ref, call func(context.Context, Ref
 
 // turn waits until the reference's host may be asked.
 func (m *Mux) turn(ctx context.Context, ref Ref) (leave func(), err error) {
-	u, err := url.Parse(ref.address())
-	if err != nil || u.Host == "" {
-		return func() {}, nil
+	if u, err := url.Parse(ref.address()); err == nil && u.Host != "" {
+		return m.gate.enter(ctx, strings.ToLower(u.Host))
 	}
-	return m.gate.enter(ctx, strings.ToLower(u.Host))
+	return func() {}, nil
 }
 
 // errTimeout is the cause of the end of a fetch that took too long.

@@ -1,7 +1,6 @@
 package source
 
 import (
-	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -125,21 +124,27 @@ func TestGitLinks(t *testing.T) {
 		"OfLink":      {links: map[string]string{"d/l.yaml": "m.yaml", "d/m.yaml": "own.yaml"}, want: []string{"l.yaml", "m.yaml", "own.yaml"}},
 		"NotWanted":   {links: map[string]string{"d/README": "own.yaml"}, want: []string{"own.yaml"}},
 		"Absolute":    {links: map[string]string{"d/l.yaml": "/etc/passwd"}, err: ErrUnsafe, says: `is a link to the absolute path "/etc/passwd"`},
-		"Leaves":      {links: map[string]string{"d/l.yaml": "../../etc/passwd"}, err: ErrUnsafe, says: `which leaves the repository`},
+		"Leaves":      {links: map[string]string{"d/l.yaml": "../../../etc/passwd"}, err: ErrUnsafe, says: `which leaves the repository`},
 		"Missing":     {links: map[string]string{"d/l.yaml": "nope"}, err: ErrNotFound, says: `does not exist`},
 		"Circle":      {links: map[string]string{"d/l.yaml": "m.yaml", "d/m.yaml": "l.yaml"}, err: ErrUnsafe, says: `leads in a circle`},
 		"FolderAbove": {links: map[string]string{"d/l": ".."}, err: ErrTooLarge, says: `folders deep`},
 	}
+	repo := newRepository(t)
+	for name, tc := range tests {
+		repo.put(t, name+"/a.yaml", "a: 1\n")
+		repo.put(t, name+"/sub/b.yaml", "b: 1\n")
+		repo.put(t, name+"/d/own.yaml", "own: 1\n")
+		for link, target := range tc.links {
+			symlink(t, repo.work, target, filepath.Join(name, link))
+		}
+	}
+	repo.commit(t)
+	srv := serveTLS(t, repo.handler(t))
 	for name, tc := range tests {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			repo := newRepository(t, "a.yaml", "a: 1\n", "sub/b.yaml", "b: 1\n", "d/own.yaml", "own: 1\n")
-			for link, target := range tc.links {
-				symlink(t, repo.work, target, link)
-			}
-			repo.commit(t)
-			m, _ := hurried(Options{})
-			tree, err := m.Fetch(t.Context(), gitRef(Manifests, serveTLS(t, repo.handler(t)), "", "d"))
+			m, _ := hurried(Options{Limits: Limits{Depth: 8}})
+			tree, err := m.Fetch(t.Context(), gitRef(Manifests, srv, "", name+"/d"))
 			if tc.err != nil {
 				wantError(t, err, tc.err, tc.says)
 				return
@@ -310,6 +315,6 @@ func TestGitRefIsChecked(t *testing.T) {
 			t.Errorf("%s: message shows a query: %v", name, err)
 		}
 	}
-	_, err := New(Options{}).Fetch(t.Context(), Ref{Kind: Chart, SourceRef: v1beta2.SourceRef{Git: &v1beta2.GitSource{URL: "file://" + os.TempDir()}}})
-	wantError(t, err, ErrInvalid, "not the address")
+	_, err := New(Options{}).Fetch(t.Context(), Ref{Kind: Chart, SourceRef: v1beta2.SourceRef{Git: &v1beta2.GitSource{URL: "file://" + t.TempDir()}}})
+	wantError(t, err, ErrInvalid, "not the address of a Git repository")
 }

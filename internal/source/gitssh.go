@@ -176,7 +176,7 @@ func hostKeys(known []byte, addr string) (ssh.HostKeyCallback, []string, error) 
 	if err != nil {
 		return nil, nil, fmt.Errorf("writing known_hosts: %w", err)
 	}
-	defer os.Remove(f.Name())
+	defer func() { _ = os.Remove(f.Name()) }()
 	_, err = f.Write(append(known, '\n'))
 	if cerr := f.Close(); err != nil || cerr != nil {
 		return nil, nil, fmt.Errorf("writing known_hosts: %w", errors.Join(err, cerr))

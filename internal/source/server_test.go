@@ -111,8 +111,7 @@ func (r *repository) commit(t testing.TB) string {
 
 func (r *repository) publish(t testing.TB) string {
 	t.Helper()
-	git(t, r.work, "push", "-q", "--force", "--follow-tags", r.bare(), "--all")
-	git(t, r.work, "push", "-q", "--force", r.bare(), "--tags")
+	git(t, r.work, "push", "-q", "--force", r.bare(), "refs/heads/*:refs/heads/*", "refs/tags/*:refs/tags/*")
 	return git(t, r.work, "rev-parse", "HEAD")
 }
 

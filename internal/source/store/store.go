@@ -36,8 +36,8 @@ type Store struct {
 	max int64
 }
 
-// New is the store in a folder, which is made when something is kept, of at most max bytes.
-func New(dir string, max int64) *Store { return &Store{dir: dir, max: max} }
+// New is the store in a folder, which is made when something is kept, of at most maxBytes.
+func New(dir string, maxBytes int64) *Store { return &Store{dir: dir, max: maxBytes} }
 
 // The folders in a store.
 const (

@@ -198,7 +198,7 @@ func TestMain(m *testing.M) {
 // work puts and gets the same contents as all others, in a store that has no room for all of them.
 func work(dir string) int {
 	s := New(dir, 20_000)
-	for round := range 50 {
+	for round := range 8 {
 		for i := range 30 {
 			content := bytes.Repeat([]byte(fmt.Sprint(i, " ")), 300)
 			digest := s.Put(content)
