@@ -52,20 +52,22 @@ func (a *app) openLog(f *logFlags, dir string) (logr.Logger, func() error, error
 		}
 		w, closeIt, console = file, file.Close, false
 	}
-	out := newLog(w, console, levels[f.level])
+	out := newLog(w, console, a.palette(w), levels[f.level])
 	klog.SetLogger(out.WithName("kubernetes"))
 	log.SetLogger(out)
 	return out, closeIt, nil
 }
 
-func newLog(w io.Writer, console bool, level zapcore.Level) logr.Logger {
+func newLog(w io.Writer, console bool, paint palette, level zapcore.Level) logr.Logger {
 	o := zap.NewProductionEncoderConfig()
 	o.EncodeTime = zapcore.RFC3339NanoTimeEncoder
 	o.TimeKey = "time"
 	encoder := zapcore.NewJSONEncoder(o)
 	if console {
 		o.EncodeTime = zapcore.TimeEncoderOfLayout("15:04:05.000")
-		o.EncodeLevel = zapcore.CapitalColorLevelEncoder
+		if o.EncodeLevel = zapcore.CapitalLevelEncoder; paint.on {
+			o.EncodeLevel = zapcore.CapitalColorLevelEncoder
+		}
 		encoder = zapcore.NewConsoleEncoder(o)
 	}
 	return zapr.NewLogger(zap.New(zapcore.NewCore(encoder, zapcore.Lock(zapcore.AddSync(w)), level)))
