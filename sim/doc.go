@@ -32,7 +32,17 @@
 //     webhooks behind a Service are not.
 //   - No protobuf or CBOR answers, no Table, no exec, logs, proxy, scale and eviction. No OpenAPI v2; v3 says of built-in
 //     kinds which parameters they take, not what fields they have.
-//   - A field of metadata that only identifies (uid, resourceVersion, generation) never is a reason for a conflict of managers.
+//   - fieldValidation is not heeded: unknown fields of built-in kinds are dropped, but for apply, which refuses them. Lists are of
+//     now, whatever resourceVersion they name; PUT makes nothing.
+//   - A cluster remembers Options.History changes; a watch that begins before them is expired. Refused connections are closed
+//     after they were accepted: the listener is everybody's.
+//
+// # Figures
+//
+// Measured on 2026-11-21, 2 cores of an AMD EPYC shared with other work (bench_test.go). A clone of 200 objects takes 16 µs and
+// 5.8 kB, 29 bytes per object. One process with 10,000 clones of 221 objects (cert-manager five times, definitions included) made
+// in half a second had 131 MB resident. One module of 20 objects applied anew on each of 10,000 clones: 261 MB at most,
+// client included, and 2.3 kB more per cluster; 1,700 to 2,900 applies per second over TLS, client included.
 //
 // It may import its own packages, client-go's kubeconfig types and the standard library.
 package sim
