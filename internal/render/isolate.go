@@ -152,8 +152,8 @@ func converse(stdin io.Writer, stdout io.Reader, r *Request, request *wireReques
 	return nil, &brokenError{errors.New("too many questions")}
 }
 
-// outOfMemory is how Go's runtime and its race detector say that the kernel gave them no memory.
-var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to allocate`)
+// outOfMemory is how Go's runtime, with and without cgo, and its race detector say that the kernel gave them no memory.
+var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to allocate|pthread_create failed: Resource temporarily unavailable`)
 
 // explain says why a child ended without an answer.
 func (i *IsolatedRenderer) explain(r *Request, waitErr error, stderr string, problem error) error {
