@@ -14,9 +14,10 @@ import (
 	"github.com/kyma-project/mothership/internal/source"
 )
 
-// What is kept of sources, and how often it is asked whether what moves, such as a branch, has moved.
+// What is kept of sources, in memory more than the largest takes, and how often it is asked whether what moves, such as a
+// branch, has moved.
 const (
-	sourceCacheBytes = 32 << 20
+	sourceCacheBytes = 96 << 20
 	sourceDiskBytes  = 1 << 30
 	sourcePoll       = 5 * time.Minute
 )

@@ -1,6 +1,8 @@
 package source
 
 import (
+	"context"
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"net/url"
@@ -206,4 +208,14 @@ func TestZipOverHTTP(t *testing.T) {
 	if !strings.HasPrefix(tree.Digest, "sha256:") {
 		t.Errorf("digest is %s", tree.Digest)
 	}
+}
+
+// A server that answers because we have hung up has answered nothing, empty as it is.
+func TestAnswerToHangingUpIsNone(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancelCause(t.Context())
+	cancel(errStalled)
+	_, err := newDownloader(Options{}).body(ctx, strings.NewReader(""))
+	wantError(t, err, ErrUnavailable, "server stalls")
+	wantError(t, registryError(ctx, errors.New("odd answer")), ErrUnavailable, "server stalls")
 }

@@ -68,9 +68,6 @@ func (d *downloader) Fetch(ctx context.Context, ref Ref) (*Tree, error) {
 		return nil, err
 	}
 	t.Validator = got.etag
-	if ref.Digest != "" {
-		d.disk.Put(got.data)
-	}
 	return t, nil
 }
 
@@ -84,7 +81,11 @@ func (d *downloader) fetch(ctx context.Context, ref Ref) (*answer, error) {
 	if data, ok := d.disk.Get(ref.Digest); ok {
 		return &answer{data: data}, nil
 	}
-	return w.bytes(ctx, ask{url: w.origin})
+	got, err := w.bytes(ctx, ask{url: w.origin})
+	if err == nil && ref.Digest == BytesDigest(got.data) {
+		d.disk.Put(got.data)
+	}
+	return got, err
 }
 
 // Current asks by HEAD whether the server still has what it had, by its ETag. A server without ETags is asked for

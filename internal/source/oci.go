@@ -255,6 +255,9 @@ func registryError(ctx context.Context, err error) error {
 	if d, ok := errors.AsType[*DigestError](err); ok {
 		return d
 	}
+	if cause := context.Cause(ctx); cause != nil {
+		return transportError(ctx, cause, "ended in the middle")
+	}
 	if answered, ok := errors.AsType[*errcode.ErrorResponse](err); ok {
 		return statusError(&http.Response{StatusCode: answered.StatusCode, Header: http.Header{}})
 	}
@@ -272,9 +275,6 @@ func registryError(ctx context.Context, err error) error {
 	}
 	if request, ok := errors.AsType[*url.Error](err); ok {
 		return transportError(ctx, request.Err, "cannot be reached")
-	}
-	if cause := context.Cause(ctx); cause != nil {
-		return transportError(ctx, cause, "ended in the middle")
 	}
 	return &Error{Problem: "registry answers something that is not understood", Reason: ErrUnsupported, Err: shortened(err)}
 }

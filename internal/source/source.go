@@ -1,8 +1,8 @@
 // Package source fetches the sources of modules and checks them: a place in, a verified tree of files out.
 //
-// It knows directories, single files, standard input and HTTP(S) archives; Fetcher is the contract by which Git, Helm
-// repositories and OCI registries are added. Everything that arrives is hostile until checked: sizes, counts, paths and
-// links are bounded before a byte is kept.
+// It knows directories, single files, standard input, HTTP(S) archives, Git over https and ssh, Helm repositories and OCI
+// registries; Fetcher is the contract by which others are added. Everything that arrives is hostile until checked: sizes,
+// counts, paths and links are bounded before a byte is kept. docs/sources.md is what its users read.
 //
 // # What is fetched
 //
@@ -12,14 +12,26 @@
 //     are refused: what is rendered is what was verified.
 //   - Manifests are one YAML or JSON file, or all of them in a folder.
 //
+// # How it fits together
+//
+//	Polled   one fetch for all who ask, trees in memory, moving references asked for again at intervals
+//	  Mux    checks the reference, reads its credentials, waits for its host's turn, bounds the time
+//	    downloader, gitFetcher, helmFetcher, ociFetcher   the protocols
+//	      wire, guard   HTTP with redirects, mirrors, proxies and addresses checked; credentials for one origin only
+//	      store         what is known by its digest, on disk
+//	    Unpack, checkout   bytes → tree
+//
 // # Trade-offs
 //
 // A tree is held in memory: it is bounded, it is needed whole by every renderer, and nothing has to be cleaned up. What
 // only kustomize can know when it runs, such as addresses inside of the configurations of its plugins, is not found
 // here: whoever renders a tree that is not Trusted must deny it the network.
 //
-// The package may import the api module, helm's reader of ignore files, a YAML parser and the standard library; it knows
-// neither rendering nor runtimes.
+// Git is spoken by our own connections, over the messages and packs of go-git: its transports follow redirects with
+// credentials, know no guard, and read the configuration of whoever runs us.
+//
+// The package may import the api module, its own store, helm's reader of ignore files, a YAML parser, semver, the parts of
+// go-git below its porcelain, ORAS, ssh and the standard library; it knows neither rendering nor runtimes.
 package source
 
 // File is one regular file of a tree.

@@ -120,6 +120,9 @@ func (w *wire) attempt(ctx context.Context, a ask, alive func()) (*answer, error
 func (d *downloader) body(ctx context.Context, r io.Reader) ([]byte, error) {
 	var data bytes.Buffer
 	n, err := io.Copy(&data, io.LimitReader(r, d.limits.Download+1))
+	if err == nil {
+		err = context.Cause(ctx) // an answer to our hanging up is none
+	}
 	if err != nil {
 		return nil, transportError(ctx, err, "ended in the middle")
 	}
