@@ -62,7 +62,10 @@ func (s *scripted) greet(ctx context.Context, req reconciler.Request) reconciler
 	if err != nil {
 		return reconciler.Retry(err)
 	}
-	return reconciler.Done()
+	if req.Component.Deleting {
+		return reconciler.Done()
+	}
+	return reconciler.Done(reconciler.Fact{Key: req.Component.Name + ".greeted", Value: req.Component.Template.Version})
 }
 
 func by(name string) func(*v1beta2.ModuleTemplateSpec) {
@@ -77,8 +80,13 @@ func TestCustomReconciler(t *testing.T) {
 	s.offers("refuser", "1.0.0", by("refuser"))
 	s.offers("waiter", "1.0.0", by("waiter"))
 	s.offers("nobody", "1.0.0", by("nobody"))
-	s.wants(s.entry("greeter"), s.entry("refuser"), s.entry("waiter"), s.entry("nobody"))
+	s.offers("guest", "1.0.0", func(t *v1beta2.ModuleTemplateSpec) { t.Needs = []string{s.mod("greeter") + ".greeted"} })
+	s.wants(s.entry("greeter"), s.entry("refuser"), s.entry("waiter"), s.entry("nobody"), s.entry("guest"))
 	s.at("greeter", "1.0.0")
+	s.at("guest", "1.0.0")
+	if f := s.fact("greeter"); f == nil || f.Value != "1.0.0" || f.Writer != s.mod("greeter") {
+		t.Errorf("the fact that the greeter states: %+v", f)
+	}
 	key := client.ObjectKey{Namespace: "default", Name: s.mod("greeter")}
 	if err := s.cloud.Get(t.Context(), key, &corev1.ConfigMap{}); err != nil {
 		t.Error(err)
@@ -100,4 +108,22 @@ func TestCustomReconciler(t *testing.T) {
 	if err := s.cloud.Get(t.Context(), key, &corev1.ConfigMap{}); client.IgnoreNotFound(err) != nil || err == nil {
 		t.Errorf("after its removal: %v", err)
 	}
+	if f := s.fact("greeter"); f != nil {
+		t.Errorf("after its removal the fact is still there: %+v", f)
+	}
+}
+
+// fact is what a greeter states about the runtime, nil if it states nothing.
+func (s *site) fact(name string) *v1beta2.Fact {
+	s.t.Helper()
+	var r v1beta2.Runtime
+	if err := s.api.Get(s.t.Context(), s.key(), &r); err != nil {
+		s.t.Fatal(err)
+	}
+	for i := range r.Status.Facts {
+		if r.Status.Facts[i].Key == s.mod(name)+".greeted" {
+			return &r.Status.Facts[i]
+		}
+	}
+	return nil
 }

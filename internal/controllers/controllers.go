@@ -122,7 +122,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 		Applied: func(runtime string, b *apply.Baseline) { f.drift.Watch(runtime, b) },
 	})
 	f.modules = kymamodule.New(kymamodule.Options{
-		Cache: cached, Live: live, Catalog: store, Access: f.access, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
+		Cache: cached, Live: live, Writer: cached, Catalog: store, Access: f.access, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
 		Builtin: builtin, Custom: o.Reconcilers, Wake: f.engine.Wake, Events: events, Ready: f.metrics.ready,
 		Working: func(runtime types.NamespacedName, module string) func() { return f.drift.Working(runtime, module) },
 		Removed: func(runtime types.NamespacedName, module string) { f.drift.Unwatch(runtime, module) },

@@ -42,6 +42,8 @@ import (
 type Options struct {
 	// Cache reads Kymas and Runtimes, Live reads the Secrets and ConfigMaps of valuesFrom.
 	Cache, Live client.Reader
+	// Writer writes the facts that reconcilers state to the status of Runtimes.
+	Writer client.StatusClient
 	// Catalog says what modules are.
 	Catalog *catalog.Store
 	// Access has the connections to runtimes.

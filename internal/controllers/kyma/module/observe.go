@@ -111,34 +111,6 @@ func (c *Controller) describe(ctx context.Context, r run, o *observation) error 
 	return c.readDigest(ctx, o)
 }
 
-// readFacts registers the needs before it looks whether they are there.
-func (c *Controller) readFacts(r run, o *observation) {
-	r.Await(o.component.Template.Needs...)
-	o.facts = map[string]string{}
-	if o.runtime != nil {
-		for _, f := range o.runtime.Status.Facts {
-			o.facts[f.Key] = f.Value
-		}
-	}
-	if len(o.component.Template.Needs) > 0 || o.component.Template.Reconciler != "" { // the others have no use for them
-		for _, m := range c.o.Status.Latest(o.kyma) {
-			if works(&m) {
-				o.facts[v1beta2.FactModulePrefix+m.Name] = m.Version
-			}
-		}
-	}
-	for _, need := range o.component.Template.Needs {
-		if _, ok := o.facts[need]; !ok {
-			o.missing = append(o.missing, need)
-		}
-	}
-}
-
-// works says whether others can rely on a module: it is ready, or it is there with something that a person should look at.
-func works(m *v1beta2.ModuleStatus) bool {
-	return m.State == v1beta2.StateReady || (m.State == v1beta2.StateWarning && m.BundleDigest != "")
-}
-
 // readDigest computes the digest of the input, where the runtime's version and identity are known.
 func (c *Controller) readDigest(ctx context.Context, o *observation) error {
 	if o.component.Template.Reconciler != "" || o.runtime == nil {

@@ -12,6 +12,7 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/apply"
@@ -39,9 +40,12 @@ func (c *Controller) judge(ctx context.Context, r *engine.Run, o *observation, r
 	case reconciler.OutcomeWaiting:
 		r.Await(result.Needs...)
 		o.missing = result.Needs
+		if c.arrived(ctx, o, result.Needs) {
+			return engine.Result{Outcome: engine.Pending, After: time.Millisecond, Message: "what it waits for has just come"}
+		}
 		return c.wait(o)
 	case reconciler.OutcomeDone:
-		return c.done(ctx, o, result)
+		return c.done(ctx, r, o, result)
 	case reconciler.OutcomeTerminal:
 		return c.failed(ctx, o, result)
 	default:
@@ -52,9 +56,14 @@ func (c *Controller) judge(ctx context.Context, r *engine.Run, o *observation, r
 // contestedAgain is when a field that is left to another is fought for again.
 const contestedAgain = 5 * time.Minute
 
-func (c *Controller) done(ctx context.Context, o *observation, result reconciler.Result) engine.Result {
+func (c *Controller) done(ctx context.Context, r *engine.Run, o *observation, result reconciler.Result) engine.Result {
 	c.reachable(o)
 	log := logr.FromContextOrDiscard(ctx)
+	if o.component.Template.Reconciler != "" {
+		if err := c.publish(ctx, o, result.Facts); client.IgnoreNotFound(err) != nil {
+			return c.retry(ctx, r, o, reconciler.Result{Outcome: reconciler.OutcomeRetry, Err: err, InputDigest: result.InputDigest, BundleDigest: result.BundleDigest})
+		}
+	}
 	if o.component.Deleting {
 		log.Info("Removed the module")
 		c.event(o, corev1.EventTypeNormal, "ModuleRemoved", "Remove", "Module "+o.desired.Name+" was removed")
