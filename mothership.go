@@ -63,6 +63,8 @@ type Options struct {
 	Connection Connection
 	// Parallel is the number of objects sent at the same time to one cluster. Default: 8.
 	Parallel int
+	// Sources says how what is not on the local disk is fetched.
+	Sources Sources
 	// Stdin is read for Manifests("-"). Default: none.
 	Stdin io.Reader
 	// Owner is the identity of the control plane that modules belong to: those of others are refused. Give one to look at, or
@@ -101,7 +103,7 @@ const sourceCacheBytes = 32 << 20
 // New makes an Installer.
 func New(o Options) *Installer {
 	return &Installer{o: o, shared: module.New(module.Options{
-		Sources:  source.Cached(source.New(source.Options{}), sourceCacheBytes),
+		Sources:  o.Sources.fetcher(),
 		Renderer: newRenderer(o),
 		Applier:  apply.New(apply.Options{Parallel: o.Parallel, Owner: o.Owner}),
 		Stdin:    o.Stdin,
