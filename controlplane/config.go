@@ -37,6 +37,12 @@ type Config struct {
 	Workers int
 	// RequestTimeout is the deadline of one request to a runtime: one that hangs is given up after two of them. Default: 20 s.
 	RequestTimeout time.Duration
+	// Sharded shares the fleet between all processes over one Cluster that have it, in place of the lease by which one works and the
+	// others wait. All must have it: end those without it before.
+	Sharded bool
+	// LeaseDuration is how long a sharing process counts as alive without a word of it. What it has is taken up by the others when
+	// that and RequestTimeout have gone by. Default: 15 s.
+	LeaseDuration time.Duration
 	// Log of the control plane. Default: none.
 	Log logr.Logger
 }
@@ -74,6 +80,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("number of Workers is %d: it must be positive, or 0 for the default", c.Workers)
 	case c.RequestTimeout < 0:
 		return fmt.Errorf("RequestTimeout is %s: it must be positive, or 0 for the default", c.RequestTimeout)
+	case c.Sharded && c.Cluster == nil:
+		return errors.New("set Sharded with a Cluster: a Local control plane has nobody to share its fleet with")
+	case c.LeaseDuration < 0:
+		return fmt.Errorf("LeaseDuration is %s: it must be positive, or 0 for the default", c.LeaseDuration)
 	case c.SourceRoot != "" && !filepath.IsAbs(c.SourceRoot):
 		return fmt.Errorf("SourceRoot is %q: it must be an absolute path", c.SourceRoot)
 	}

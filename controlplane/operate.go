@@ -52,10 +52,14 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 	if err != nil {
 		return err
 	}
+	shard, err := cp.shard(cfg)
+	if err != nil {
+		return err
+	}
 	fleet, err := controllers.New(controllers.Options{
 		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
 		Sources: cp.sources(mgr.GetAPIReader()), Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
-		Engine: engine.Options{Workers: cp.cfg.Workers}, Verify: cp.cfg.VerifyInterval,
+		Engine: engine.Options{Workers: cp.cfg.Workers}, Verify: cp.cfg.VerifyInterval, Shard: shard,
 		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Retries: callRetries},
 	})
 	if err != nil {
@@ -146,7 +150,7 @@ func (cp *ControlPlane) manager(cfg *rest.Config) (ctrl.Manager, error) {
 		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		// An embedded control plane has its folder's lock instead of a lease, which a killed one would hold for a while.
-		LeaderElection: cp.cfg.Local == nil, LeaderElectionID: "mothership", LeaderElectionNamespace: cp.cfg.Namespace,
+		LeaderElection: cp.cfg.Local == nil && !cp.cfg.Sharded, LeaderElectionID: "mothership", LeaderElectionNamespace: cp.cfg.Namespace,
 		LeaderElectionReleaseOnCancel: true,
 		Controller:                    config.Controller{SkipNameValidation: new(true)}, // several control planes may be in one process
 	})

@@ -56,6 +56,9 @@ func (cp *ControlPlane) prepare(ctx context.Context, cfg *rest.Config) (identity
 	return readIdentity(ctx, c, cp.cfg.Namespace)
 }
 
+// installs bounds how often a definition is looked at that another process installs at the same time.
+const installs = 5
+
 // installDefinitions applies the definitions of the custom resources and waits until they are served.
 func installDefinitions(ctx context.Context, c client.Client) error {
 	var names []string
@@ -64,21 +67,31 @@ func installDefinitions(ctx context.Context, c client.Client) error {
 		if err := yaml.Unmarshal(data, &def); err != nil {
 			return fmt.Errorf("reading an embedded definition: %w", err)
 		}
-		var live apiextensionsv1.CustomResourceDefinition
-		err := c.Get(ctx, types.NamespacedName{Name: def.Name}, &live)
-		switch {
-		case apierrors.IsNotFound(err):
-			err = c.Create(ctx, &def)
-		case err == nil && !sameSpec(&live, &def):
-			live.Spec, live.Annotations = def.Spec, def.Annotations
-			err = c.Update(ctx, &live)
-		}
-		if err != nil {
+		if err := installDefinition(ctx, c, &def); err != nil {
 			return fmt.Errorf("installing definition %s: %w", def.Name, err)
 		}
 		names = append(names, def.Name)
 	}
 	return awaitDefinitions(ctx, c, names)
+}
+
+// installDefinition makes or changes one. Others may do the same.
+func installDefinition(ctx context.Context, c client.Client, def *apiextensionsv1.CustomResourceDefinition) (err error) {
+	for range installs {
+		var live apiextensionsv1.CustomResourceDefinition
+		err = c.Get(ctx, types.NamespacedName{Name: def.Name}, &live)
+		switch {
+		case apierrors.IsNotFound(err):
+			err = c.Create(ctx, def.DeepCopy())
+		case err == nil && !sameSpec(&live, def):
+			live.Spec, live.Annotations = def.Spec, def.Annotations
+			err = c.Update(ctx, &live)
+		}
+		if !apierrors.IsAlreadyExists(err) && !apierrors.IsConflict(err) {
+			return err
+		}
+	}
+	return err
 }
 
 // sameSpec compares the schemas, which the server does not change.

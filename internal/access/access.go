@@ -46,6 +46,8 @@ type Options struct {
 	Live client.Reader
 	// Connection limits what is asked of each runtime.
 	Connection remote.Options
+	// Admit is asked before each request to a runtime; an error keeps it from being sent. Default: every request is sent.
+	Admit func(runtime types.NamespacedName) error
 	// Idle is how long an unused connection is kept. Default: 5 m.
 	Idle time.Duration
 }
@@ -244,7 +246,7 @@ func (p *Pool) open(ctx context.Context, r *v1beta2.Runtime, ref v1beta2.SecretK
 	}
 	c := e.client.Load()
 	if c == nil {
-		c, err = remote.New(cfg, p.o.Connection)
+		c, err = remote.New(cfg, p.connection(client.ObjectKeyFromObject(r)))
 	} else {
 		err = c.Swap(cfg)
 	}
@@ -254,6 +256,15 @@ func (p *Pool) open(ctx context.Context, r *v1beta2.Runtime, ref v1beta2.SecretK
 	e.client.Store(c)
 	e.runtime, e.version = module.NewRuntime(r.Namespace+"/"+r.Name, c), VersionOf(&secret.ObjectMeta)
 	return nil
+}
+
+// connection is the options of a runtime's client.
+func (p *Pool) connection(name types.NamespacedName) remote.Options {
+	out := p.o.Connection
+	if p.o.Admit != nil {
+		out.Admit = func() error { return p.o.Admit(name) }
+	}
+	return out
 }
 
 // identify asks the runtime who it is, unless that was found out with the same kubeconfig before. Without an answer there is no

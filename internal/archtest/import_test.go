@@ -17,6 +17,7 @@ var imports = map[string][]string{
 	"api/v1beta2":      {},
 	"internal/kind":    {},
 	"internal/engine":  {},
+	"internal/shard":   {},
 	"internal/cluster": {"internal/kind"},
 	"internal/bundle":  {"api/v1beta2", "internal/kind"},
 	"internal/source":  {"api/v1beta2", "internal/source/store"},
@@ -53,7 +54,7 @@ var imports = map[string][]string{
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
 		"internal/controllers/kyma/module", "internal/controllers/kyma/status", "internal/controllers/runtime/drift",
 		"internal/controllers/runtime/lifecycle", "internal/controllers/values", "internal/engine", "internal/fleet", "internal/infra",
-		"internal/module", "internal/remote", "internal/render", "internal/source", "reconciler",
+		"internal/module", "internal/remote", "internal/render", "internal/shard", "internal/source", "reconciler",
 	},
 	"internal/controllers/catalog":           {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
 	"internal/controllers/kyma/lifecycle":    {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
@@ -70,7 +71,7 @@ var imports = map[string][]string{
 	},
 	"controlplane": {
 		"api/crd", "api/v1beta2", "internal/controllers", "internal/engine", "internal/infra", "internal/infra/byoc", "internal/infra/local",
-		"internal/infra/local/provider", "internal/remote", "internal/render", "internal/source", "reconciler",
+		"internal/infra/local/provider", "internal/remote", "internal/render", "internal/shard", "internal/source", "reconciler",
 	},
 
 	// The library, and the commands on top of it.
@@ -141,6 +142,7 @@ var foreign = map[string][]string{
 	"api/v1beta2":      {"k8s.io/apimachinery"},
 	"internal/kind":    {"k8s.io/apimachinery"},
 	"internal/engine":  {}, // it is simulated and fuzzed alone
+	"internal/shard":   {"k8s.io/api", "k8s.io/apimachinery", "github.com/go-logr/logr"},
 	"internal/cluster": {"k8s.io/apimachinery"},
 	"internal/bundle":  {"k8s.io/apimachinery", "golang.org/x/sync"},
 	"internal/source": {

@@ -54,7 +54,7 @@ func (a *app) renderCommand() ([]string, error) {
 const aboutController = `
 Runs the control plane's controllers over the API of an existing cluster: the one it runs in, if it runs in one, or the
 one that a kubeconfig leads to. It installs the definitions of its custom resources there. Of several that run, one works,
-by a lease. It ends in order on Ctrl-C and SIGTERM, with exit code 0.
+by a lease; with --sharded, all work, each on its share of the runtimes. It ends in order on Ctrl-C and SIGTERM, with exit code 0.
 `
 
 const exampleController = `
@@ -77,6 +77,7 @@ func (a *app) controller() *cobra.Command {
 	fs.StringVar(&f.context, "context", "", "`CONTEXT` of the kubeconfig (default: its current one)")
 	fs.StringVarP(&f.config.Namespace, "namespace", "n", controlplane.DefaultNamespace, "the `NAMESPACE` for what the control plane keeps for itself")
 	fs.StringVar(&f.config.SourceRoot, "source-root", "", "the `DIR` that local sources of templates must be in (default: none may be local)")
+	fs.BoolVar(&f.config.Sharded, "sharded", false, "share the fleet with all others that run with this flag, in place of waiting for the one that works")
 	serveFlags(cmd, &f.config)
 	f.logFlags.addTo(cmd)
 	return cmd

@@ -47,6 +47,7 @@ import (
 	"github.com/kyma-project/mothership/internal/module"
 	"github.com/kyma-project/mothership/internal/remote"
 	"github.com/kyma-project/mothership/internal/render"
+	"github.com/kyma-project/mothership/internal/shard"
 	"github.com/kyma-project/mothership/internal/source"
 	"github.com/kyma-project/mothership/reconciler"
 )
@@ -71,6 +72,8 @@ type Options struct {
 	Connection remote.Options
 	// Verify is the interval of verification. Default: 1 h.
 	Verify time.Duration
+	// Shard is the part of the fleet that this replica works on; nil: all of it. It is run by Run.
+	Shard *shard.Shard
 	// Log of the controllers.
 	Log logr.Logger
 }
@@ -84,6 +87,9 @@ type Fleet struct {
 	catalog  *catalogcontroller.Controller
 	modules  *kymamodule.Controller
 	drift    *drift.Controller
+	kymas    *kymalifecycle.Controller
+	runtimes *runtimelifecycle.Controller
+	share    *share
 	suspects fleet.Suspects
 	claims   fleet.Claims
 	metrics  *metrics
@@ -103,6 +109,7 @@ func New(o Options) (*Fleet, error) {
 	f.metrics = newMetrics(f)
 	o.Engine.Observe = f.metrics.observe
 	f.engine = engine.New(engine.RunnerFunc(f.run), o.Engine)
+	f.share = newShare(f)
 	for _, c := range f.controllers(catalog.NewStore()) {
 		if err := c.SetupWithManager(o.Manager); err != nil {
 			return nil, err
@@ -115,11 +122,14 @@ func New(o Options) (*Fleet, error) {
 func (f *Fleet) controllers(store *catalog.Store) []setup {
 	mgr, o := f.o.Manager, f.o
 	cached, live, events := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("mothership")
-	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection})
-	f.status = status.New(status.Options{Cache: cached, Live: live, Client: cached, Catalog: store, Log: o.Log.WithName("status")})
+	queue := &fleet.Queue{Engine: f.engine, Owns: f.share.owns}
+	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection, Admit: f.share.admit})
+	f.status = status.New(status.Options{
+		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Log: o.Log.WithName("status"),
+	})
 	builtin := module.New(module.Options{
 		Sources: o.Sources, Renderer: o.Renderer, Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
-		Applied: func(runtime string, b *apply.Baseline) { f.drift.Watch(runtime, b) },
+		Applied: f.applied,
 	})
 	f.modules = kymamodule.New(kymamodule.Options{
 		Cache: cached, Live: live, Writer: cached, Catalog: store, Access: f.access, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
@@ -128,23 +138,29 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 		Removed: func(runtime types.NamespacedName, module string) { f.drift.Unwatch(runtime, module) },
 	})
 	f.drift = drift.New(drift.Options{
-		Cache: cached, Access: f.access, Modules: builtin, Applied: f.modules.Applied, Engine: f.engine, Status: f.status,
+		Cache: cached, Access: f.access, Modules: builtin, Applied: f.modules.Applied, Engine: queue, Status: f.status,
 		Suspects: &f.suspects, Claims: &f.claims, Interval: o.Verify, Log: o.Log.WithName("drift"),
 	})
 	f.catalog = catalogcontroller.New(catalogcontroller.Options{
-		Store: store, Cache: cached, Engine: f.engine, Status: f.status, Log: o.Log.WithName("catalog"),
+		Store: store, Cache: cached, Engine: queue, Status: f.status, Log: o.Log.WithName("catalog"),
+	})
+	f.kymas = kymalifecycle.New(kymalifecycle.Options{
+		Client: cached, Catalog: store, Engine: queue, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
+		Forget: f.forget, Verify: o.Verify, Owns: f.share.hasIfShared(),
+	})
+	f.runtimes = runtimelifecycle.New(runtimelifecycle.Options{
+		Client: cached, Providers: o.Providers, Access: f.access, Engine: queue, Catalog: store, Suspects: &f.suspects, Events: events,
+		Unwatch: f.drift.Forget, Guard: f.share.guard,
 	})
 	return []setup{
-		f.catalog,
-		values.New(values.Options{Cache: cached, Engine: f.engine, Log: o.Log.WithName("values")}),
-		kymalifecycle.New(kymalifecycle.Options{
-			Client: cached, Catalog: store, Engine: f.engine, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
-			Forget: f.forget, Verify: o.Verify,
-		}),
-		runtimelifecycle.New(runtimelifecycle.Options{
-			Client: cached, Providers: o.Providers, Access: f.access, Engine: f.engine, Catalog: store, Suspects: &f.suspects, Events: events,
-			Unwatch: f.drift.Forget,
-		}),
+		f.catalog, values.New(values.Options{Cache: cached, Engine: queue, Log: o.Log.WithName("values")}), f.kymas, f.runtimes,
+	}
+}
+
+// applied has a runtime watched, unless it has gone to another replica meanwhile.
+func (f *Fleet) applied(runtime string, b *apply.Baseline) {
+	if f.share.owns(runtime) {
+		f.drift.Watch(runtime, b)
 	}
 }
 
@@ -158,7 +174,11 @@ func (f *Fleet) forget(runtime types.NamespacedName) {
 func (f *Fleet) run(ctx context.Context, r *engine.Run) engine.Result {
 	key := r.Key()
 	log := f.o.Log.WithValues("runtime", key.Runtime, "component", key.Component, "correlationID", correlationID())
-	ctx = logr.NewContext(ctx, log)
+	ctx, release, err := f.share.guard(logr.NewContext(ctx, log), fleet.RuntimeOf(key))
+	if err != nil {
+		return engine.Result{Outcome: engine.Done, Message: err.Error()}
+	}
+	defer release()
 	if key.Component == "" {
 		return f.drift.Run(ctx, r)
 	}
@@ -187,9 +207,10 @@ func (f *Fleet) Run(ctx context.Context) error {
 	rest := make(chan error, 2)
 	go func() { rest <- f.access.Run(ctx) }() // end with the context, waited for below
 	go func() { rest <- f.drift.Watches(ctx) }()
+	stopSharing := f.share.start(ctx)
 	err := errors.Join(f.engine.Run(ctx), <-rest, <-rest)
 	stopWriting()
-	return errors.Join(err, <-written)
+	return errors.Join(err, <-written, stopSharing())
 }
 
 // claim gives each Kyma the cluster that it has had before, before anybody else can take it. Of two that say so, the older one.

@@ -90,6 +90,9 @@ func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error
 		if ctx.Err() != nil {
 			return q.interrupted(context.Cause(ctx), nil)
 		}
+		if refused := new(refusal); errors.As(err, &refused) {
+			return q.interrupted(refused.cause, nil)
+		}
 		return q.transportError(reqCtx, err)
 	}
 	defer resp.Body.Close()

@@ -40,6 +40,7 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 			timeout:   o.Timeout,
 			userAgent: o.UserAgent,
 			pause:     pause,
+			admit:     o.Admit,
 			current:   gen,
 		},
 		retries: o.Retries,

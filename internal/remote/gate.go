@@ -33,6 +33,7 @@ type gate struct {
 	timeout   time.Duration
 	userAgent string
 	pause     func(context.Context, time.Duration) error
+	admit     func() error
 	counter   counter
 
 	mu      sync.Mutex
@@ -106,6 +107,11 @@ func (g *gate) send(req *http.Request, verb string, lasts time.Duration) (*http.
 		closeBody(req)
 		return nil, ctx, err
 	}
+	if err := g.admit(); err != nil {
+		<-g.slots
+		closeBody(req)
+		return nil, ctx, &refusal{err}
+	}
 	gen := g.acquire()
 	g.counter.add(verb)
 	ctx, extend, cancel := g.deadline(ctx, lasts)
@@ -161,6 +167,12 @@ func (g *gate) enter(ctx context.Context) error {
 	}
 	return nil
 }
+
+// refusal says that a request was not to be sent.
+type refusal struct{ cause error }
+
+func (r *refusal) Error() string { return r.cause.Error() }
+func (r *refusal) Unwrap() error { return r.cause }
 
 func (g *gate) acquire() *generation {
 	g.mu.Lock()

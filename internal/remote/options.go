@@ -20,6 +20,9 @@ type Options struct {
 	Retries int
 	// UserAgent names the client to the server. Default "mothership".
 	UserAgent string
+	// Admit is asked right before each request is sent; an error of it ends the call as the end of the caller's context does.
+	// Default: every request is sent.
+	Admit func() error
 }
 
 // Validate says what is wrong with the options.
@@ -49,6 +52,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Timeout, 30*time.Second)
 	setDefault(&o.Retries, 4)
 	setDefault(&o.UserAgent, "mothership")
+	if o.Admit == nil {
+		o.Admit = func() error { return nil }
+	}
 	o.Retries = max(o.Retries, 0)
 	return o
 }

@@ -24,7 +24,7 @@ import (
 type Options struct {
 	Store  *catalog.Store
 	Cache  client.Reader
-	Engine *engine.Engine
+	Engine *fleet.Queue
 	Status *status.Writer
 	Log    logr.Logger
 }

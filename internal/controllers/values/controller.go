@@ -24,7 +24,7 @@ import (
 // Options of New. All are needed.
 type Options struct {
 	Cache  client.Reader
-	Engine *engine.Engine
+	Engine *fleet.Queue
 	Log    logr.Logger
 }
 

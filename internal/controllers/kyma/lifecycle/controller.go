@@ -14,12 +14,15 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
+	"sigs.k8s.io/controller-runtime/pkg/builder"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/controller"
 	"sigs.k8s.io/controller-runtime/pkg/controller/controllerutil"
 	"sigs.k8s.io/controller-runtime/pkg/event"
+	"sigs.k8s.io/controller-runtime/pkg/handler"
 	"sigs.k8s.io/controller-runtime/pkg/predicate"
 	"sigs.k8s.io/controller-runtime/pkg/reconcile"
+	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/catalog"
@@ -28,11 +31,11 @@ import (
 	"github.com/kyma-project/mothership/internal/fleet"
 )
 
-// Options of New. All are needed.
+// Options of New. All but Owns are needed.
 type Options struct {
 	Client   client.Client
 	Catalog  *catalog.Store
-	Engine   *engine.Engine
+	Engine   *fleet.Queue
 	Status   *status.Writer
 	Suspects *fleet.Suspects
 	Claims   *fleet.Claims
@@ -40,13 +43,20 @@ type Options struct {
 	Forget func(runtime types.NamespacedName)
 	// Verify is the interval of verification.
 	Verify time.Duration
+	// Owns says whether this replica works on a Kyma; nil: on all.
+	Owns func(kyma types.NamespacedName) bool
 }
 
 // Controller follows Kymas.
-type Controller struct{ o Options }
+type Controller struct {
+	o      Options
+	gained chan event.TypedGenericEvent[*v1beta2.Kyma]
+}
 
 // New makes a Controller.
-func New(o Options) *Controller { return &Controller{o: o} }
+func New(o Options) *Controller {
+	return &Controller{o: o, gained: make(chan event.TypedGenericEvent[*v1beta2.Kyma])}
+}
 
 var _ reconcile.Reconciler = (*Controller)(nil)
 
@@ -56,7 +66,8 @@ const workers = 4
 
 // SetupWithManager starts the controller with a manager.
 func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
-	err := ctrl.NewControllerManagedBy(mgr).Named("kyma").For(&v1beta2.Kyma{}).WithEventFilter(changed()).
+	err := ctrl.NewControllerManagedBy(mgr).Named("kyma").For(&v1beta2.Kyma{}, builder.WithPredicates(c.changed())).
+		WatchesRawSource(source.Channel(c.gained, &handler.TypedEnqueueRequestForObject[*v1beta2.Kyma]{})).
 		WithOptions(controller.Options{MaxConcurrentReconciles: workers}).Complete(c)
 	if err != nil {
 		return fmt.Errorf("setting up the controller of Kymas: %w", err)
@@ -65,9 +76,9 @@ func (c *Controller) SetupWithManager(mgr ctrl.Manager) error {
 }
 
 // changed lets updates pass that the status's own writer did not make, and all of a Kyma that is on its way out.
-func changed() predicate.Predicate {
+func (c *Controller) changed() predicate.Predicate {
 	return predicate.Funcs{UpdateFunc: func(e event.UpdateEvent) bool {
-		return e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil ||
+		return c.moved(e) || e.ObjectNew.GetGeneration() != e.ObjectOld.GetGeneration() || e.ObjectNew.GetDeletionTimestamp() != nil ||
 			e.ObjectNew.GetAnnotations()[v1beta2.ReconcileAnnotation] != e.ObjectOld.GetAnnotations()[v1beta2.ReconcileAnnotation] ||
 			!controllerutil.ContainsFinalizer(e.ObjectNew, v1beta2.Finalizer) || !sameLabels(e.ObjectNew, e.ObjectOld)
 	}}
@@ -96,6 +107,10 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, nil
 		}
 		return reconcile.Result{}, fmt.Errorf("reading the Kyma: %w", err)
+	}
+	if c.o.Owns != nil && !c.o.Owns(req.NamespacedName) {
+		c.follow(ctx, &k)
+		return reconcile.Result{}, nil
 	}
 	if k.DeletionTimestamp != nil {
 		return c.remove(ctx, &k)

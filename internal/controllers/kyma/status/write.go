@@ -31,6 +31,10 @@ func (w *Writer) write(ctx context.Context, kyma types.NamespacedName) (again ti
 	defer cancel()
 	reader := w.o.Cache
 	for range attempts {
+		if !w.o.Owns(kyma) { // asked each time: a conflict may be the new owner's doing
+			w.Forget(kyma)
+			return 0, nil
+		}
 		var k v1beta2.Kyma
 		if err := reader.Get(ctx, kyma, &k); err != nil {
 			if apierrors.IsNotFound(err) {

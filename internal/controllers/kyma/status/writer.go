@@ -34,6 +34,8 @@ type Options struct {
 	Client client.StatusClient
 	// Catalog says which modules a Kyma shall have. Needed.
 	Catalog *catalog.Store
+	// Owns says whether a Kyma's status is this replica's to write; reports on others are dropped. Default: all are.
+	Owns func(kyma types.NamespacedName) bool
 	// Workers write at the same time. Default: 4.
 	Workers int
 	// Pause between two writes of which the second changes messages only. Default: 10 s.
@@ -70,6 +72,9 @@ type account struct {
 func New(o Options) *Writer {
 	if o.Workers <= 0 {
 		o.Workers = 4
+	}
+	if o.Owns == nil {
+		o.Owns = func(types.NamespacedName) bool { return true }
 	}
 	if o.Pause <= 0 {
 		o.Pause = 10 * time.Second
@@ -138,13 +143,17 @@ func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges()) 
 const soon = 100 * time.Millisecond
 
 func (w *Writer) later(kyma types.NamespacedName, c *changes) {
-	w.keep(kyma, c)
-	w.queue.AddAfter(kyma, soon)
+	if w.o.Owns(kyma) {
+		w.keep(kyma, c)
+		w.queue.AddAfter(kyma, soon)
+	}
 }
 
 func (w *Writer) add(kyma types.NamespacedName, c *changes) {
-	w.keep(kyma, c)
-	w.queue.Add(kyma)
+	if w.o.Owns(kyma) {
+		w.keep(kyma, c)
+		w.queue.Add(kyma)
+	}
 }
 
 // keep lays changes over what is pending.

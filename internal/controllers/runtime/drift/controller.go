@@ -35,7 +35,7 @@ type Options struct {
 	Modules *module.Reconciler
 	// Applied are the modules of a Kyma that its status says are as they should be.
 	Applied  func(ctx context.Context, k *v1beta2.Kyma) ([]reconciler.Component, error)
-	Engine   *engine.Engine
+	Engine   *fleet.Queue
 	Status   *status.Writer
 	Suspects *fleet.Suspects
 	Claims   *fleet.Claims

@@ -48,12 +48,15 @@ type Options struct {
 	// Providers by the name that Runtimes have them by.
 	Providers map[string]infra.Provider
 	Access    *access.Pool
-	Engine    *engine.Engine
+	Engine    *fleet.Queue
 	Catalog   *catalog.Store
 	Suspects  *fleet.Suspects
 	// Unwatch ends what goes on with a runtime's kubeconfig: there is another one, or the runtime leaves.
 	Unwatch func(runtime types.NamespacedName)
 	Events  events.EventRecorder
+	// Guard gives work on a runtime a context that ends when the runtime is another replica's; an error if it is now. Call release
+	// when the work is done.
+	Guard func(ctx context.Context, runtime types.NamespacedName) (guarded context.Context, release func(), err error)
 }
 
 // Controller follows Runtimes.
@@ -129,6 +132,14 @@ func (c *Controller) notify(namespace, name string) {
 
 const notifyTimeout = time.Minute
 
+// Gained has a Runtime looked at that this replica works on from now on. It waits until the controller takes it, or the context ends.
+func (c *Controller) Gained(ctx context.Context, r *v1beta2.Runtime) {
+	select {
+	case c.notified <- event.TypedGenericEvent[*v1beta2.Runtime]{Object: r}:
+	case <-ctx.Done():
+	}
+}
+
 // leaving lets all updates of a Runtime that is on its way out pass.
 func leaving() predicate.Predicate {
 	return predicate.NewPredicateFuncs(func(obj client.Object) bool { return obj.GetDeletionTimestamp() != nil })
@@ -172,22 +183,32 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 		}
 		return reconcile.Result{}, fmt.Errorf("reading the Runtime: %w", err)
 	}
+	ctx, release, err := c.o.Guard(ctx, req.NamespacedName)
+	if err != nil {
+		return reconcile.Result{}, nil //nolint:nilerr // the replica that has it looks at it
+	}
+	defer release()
+	return c.reconcile(ctx, &r)
+}
+
+// reconcile looks at a Runtime that this replica works on.
+func (c *Controller) reconcile(ctx context.Context, r *v1beta2.Runtime) (reconcile.Result, error) {
 	provider := c.o.Providers[r.Spec.Provider]
 	if provider == nil {
-		return reconcile.Result{}, c.patch(ctx, &r, func(s *v1beta2.RuntimeStatus) {
-			setReady(&r, s, false, v1beta2.ReasonProvisionFailed, fmt.Sprintf("this control plane has no provider %q", r.Spec.Provider))
+		return reconcile.Result{}, c.patch(ctx, r, func(s *v1beta2.RuntimeStatus) {
+			setReady(r, s, false, v1beta2.ReasonProvisionFailed, fmt.Sprintf("this control plane has no provider %q", r.Spec.Provider))
 			s.State = v1beta2.StateError
 		})
 	}
 	if r.DeletionTimestamp != nil {
-		return c.remove(ctx, &r, provider)
+		return c.remove(ctx, r, provider)
 	}
-	if controllerutil.AddFinalizer(&r, v1beta2.Finalizer) {
-		if err := c.patchFinalizers(ctx, &r); err != nil {
+	if controllerutil.AddFinalizer(r, v1beta2.Finalizer) {
+		if err := c.patchFinalizers(ctx, r); err != nil {
 			return reconcile.Result{}, fmt.Errorf("adding the finalizer: %w", err)
 		}
 	}
-	return c.ensure(ctx, &r, provider)
+	return c.ensure(ctx, r, provider)
 }
 
 // lookAgain is when a cluster that is being made or removed is looked at again, should its provider say nothing.
@@ -300,7 +321,12 @@ func (c *Controller) patch(ctx context.Context, r *v1beta2.Runtime, change func(
 	if equality.Semantic.DeepEqual(base.Status, r.Status) {
 		return nil
 	}
-	err := c.o.Client.Status().Patch(ctx, r, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
+	ctx, release, err := c.o.Guard(ctx, client.ObjectKeyFromObject(r)) // what was found out may be no more than that it is another's
+	if err != nil {
+		return err
+	}
+	defer release()
+	err = c.o.Client.Status().Patch(ctx, r, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 	if err != nil && !apierrors.IsNotFound(err) {
 		return fmt.Errorf("writing the status of Runtime %s: %w", types.NamespacedName{Namespace: r.Namespace, Name: r.Name}, err)
 	}
