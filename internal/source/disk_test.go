@@ -219,3 +219,22 @@ func TestAnswerToHangingUpIsNone(t *testing.T) {
 	wantError(t, err, ErrUnavailable, "server stalls")
 	wantError(t, registryError(ctx, errors.New("odd answer")), ErrUnavailable, "server stalls")
 }
+
+// What came by a password in an address is not kept: nobody else could be asked for it again.
+func TestDiskHasNothingOfPasswordsInAddresses(t *testing.T) {
+	t.Parallel()
+	repo := newRepository(t, "d/a.yaml", "a: 1\n")
+	srv := serveTLS(t, guarded(repo.handler(t)))
+	dir := t.TempDir()
+	m, _ := hurried(Options{CacheDir: dir})
+	ref := gitRef(Manifests, srv, "main", "d")
+	ref.Git.URL = strings.Replace(ref.Git.URL, "://", "://me:s3cret@", 1)
+	if _, err := m.Fetch(t.Context(), ref); err != nil {
+		t.Fatal(err)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("kept are %v, %v", entries, err)
+	}
+	_, err := m.Fetch(t.Context(), gitRef(Manifests, srv, "main", "d"))
+	wantError(t, err, ErrDenied, "server answers 401 Unauthorized")
+}

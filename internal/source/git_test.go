@@ -83,7 +83,8 @@ func TestGit(t *testing.T) {
 // A folder of a repository has the digest of the same folder on disk, so that one digest holds for both.
 func TestGitDigestIsThatOfADirectory(t *testing.T) {
 	t.Parallel()
-	repo := newRepository(t, "chart/Chart.yaml", "name: demo\n", "chart/.helmignore", "*.bak\n", "chart/x.bak", "junk", "shared/v.yaml", "v: 1\n",
+	repo := newRepository(t, "chart/Chart.yaml", "name: demo\n", "chart/.helmignore", "*.bak\ntmp/\n", "chart/x.bak", "junk",
+		"chart/tmp/x.yaml", "junk", "shared/v.yaml", "v: 1\n",
 		"base/kustomization.yaml", "resources: [a.yaml]\n", "base/a.yaml", "a: 1\n", "overlays/prod/kustomization.yaml", "resources: [../../base]\n")
 	symlink(t, repo.work, "Chart.yaml", "chart/link.yaml")
 	repo.commit(t)
