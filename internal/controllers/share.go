@@ -85,7 +85,7 @@ func (s *share) start(ctx context.Context) (stop func() error) {
 	ended := make(chan error, 1)
 	taking := make(chan struct{})
 	go func() { ended <- s.shard.Run(sharing) }() // ended by stop
-	go func() { // ended by ctx, and waited for by stop
+	go func() {                                   // ended by ctx, and waited for by stop
 		defer close(taking)
 		s.takeUp(ctx)
 	}()
