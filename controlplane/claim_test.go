@@ -25,6 +25,15 @@ func TestRuntimeIsMissing(t *testing.T) {
 	s.ready()
 }
 
+func TestRuntimeOfNoModulesIsMissing(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.wants()
+	s.unreachable(v1beta2.ReasonRuntimeMissing)
+	s.join()
+	s.ready()
+}
+
 func TestKymaWithoutRuntimeIsDeleted(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)

@@ -165,7 +165,7 @@ func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry)
 	var obj v1beta2.Runtime
 	if err := p.o.Cache.Get(ctx, name, &obj); err != nil {
 		if apierrors.IsNotFound(err) {
-			return nil, &Error{v1beta2.ReasonRuntimeMissing, fmt.Sprintf("there is no Runtime %s in namespace %s: create it, or delete the Kyma", name.Name, name.Namespace)}
+			return nil, Missing(name)
 		}
 		return nil, fmt.Errorf("reading Runtime %s: %w", name, err)
 	}
@@ -198,6 +198,11 @@ func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry)
 
 // openTimeout bounds making a connection: a cluster that does not say who it is in this time does not answer.
 const openTimeout = 10 * time.Second
+
+// Missing says that a Kyma has no Runtime.
+func Missing(name types.NamespacedName) *Error {
+	return &Error{v1beta2.ReasonRuntimeMissing, fmt.Sprintf("there is no Runtime %s in namespace %s: create it, or delete the Kyma", name.Name, name.Namespace)}
+}
 
 // SecretOf is where a Runtime's kubeconfig is.
 func SecretOf(r *v1beta2.Runtime) v1beta2.SecretKeyReference {

@@ -57,7 +57,7 @@ var imports = map[string][]string{
 		"internal/module", "internal/remote", "internal/render", "internal/shard", "internal/source", "reconciler",
 	},
 	"internal/controllers/catalog":           {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
-	"internal/controllers/kyma/lifecycle":    {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
+	"internal/controllers/kyma/lifecycle":    {"api/v1beta2", "internal/access", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
 	"internal/controllers/kyma/status":       {"api/v1beta2", "internal/catalog"},
 	"internal/controllers/values":            {"api/v1beta2", "internal/engine", "internal/fleet", "internal/values"},
 	"internal/controllers/runtime/lifecycle": {"api/v1beta2", "internal/access", "internal/catalog", "internal/engine", "internal/fleet", "internal/infra"},

@@ -25,6 +25,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/source"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/access"
 	"github.com/kyma-project/mothership/internal/catalog"
 	"github.com/kyma-project/mothership/internal/controllers/kyma/status"
 	"github.com/kyma-project/mothership/internal/engine"
@@ -120,7 +121,7 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 			return reconcile.Result{}, fmt.Errorf("adding the finalizer: %w", err)
 		}
 	}
-	c.trigger(&k)
+	c.trigger(ctx, &k)
 	return reconcile.Result{}, nil
 }
 
@@ -135,14 +136,14 @@ func (c *Controller) patchFinalizers(ctx context.Context, k *v1beta2.Kyma) error
 }
 
 // trigger has every module of a Kyma looked at. Those that are as they should be cost some lookups in memory.
-func (c *Controller) trigger(k *v1beta2.Kyma) {
+func (c *Controller) trigger(ctx context.Context, k *v1beta2.Kyma) {
 	name := client.ObjectKeyFromObject(k)
 	priority := engine.PriorityTrigger
 	if k.Status.ObservedGeneration != k.Generation {
 		priority = engine.PriorityChange
 	}
-	asked := c.asked(k)
-	for _, m := range catalog.Resolve(k, c.o.Catalog.In(k.Namespace)) {
+	asked, modules := c.asked(k), catalog.Resolve(k, c.o.Catalog.In(k.Namespace))
+	for _, m := range modules {
 		key := fleet.ModuleKey(name, m.Name)
 		if asked {
 			c.o.Suspects.Add(key)
@@ -151,7 +152,24 @@ func (c *Controller) trigger(k *v1beta2.Kyma) {
 	}
 	c.o.Status.Touch(name)
 	c.o.Engine.AddAfter(fleet.RuntimeKey(name), rand.N(c.o.Verify), engine.PriorityVerify)
+	if len(modules) == 0 {
+		c.lonely(ctx, k)
+	}
 }
+
+// lonely reports a Kyma that has neither modules, whose runs would notice it, nor a Runtime.
+func (c *Controller) lonely(ctx context.Context, k *v1beta2.Kyma) {
+	var r v1beta2.Runtime
+	name := client.ObjectKeyFromObject(k)
+	if !apierrors.IsNotFound(c.o.Client.Get(ctx, name, &r)) {
+		return
+	}
+	c.o.Status.Reachable(k, v1beta2.ReasonRuntimeMissing, access.Missing(name).Error())
+	c.o.Engine.AddAfter(fleet.RuntimeKey(name), soon, engine.PriorityVerify) // it may have been made a moment ago
+}
+
+// soon is when a Runtime that was missing is looked for again.
+const soon = 2 * time.Second
 
 // asked says whether a person has asked for everything to be looked at since it was last.
 func (c *Controller) asked(k *v1beta2.Kyma) bool {

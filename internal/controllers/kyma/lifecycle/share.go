@@ -8,6 +8,9 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/event"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/catalog"
+	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/fleet"
 )
 
 // Gained has a Kyma looked at that this replica works on from now on. It waits until the controller takes it, or the context ends.
@@ -58,7 +61,11 @@ func (c *Controller) follow(ctx context.Context, k *v1beta2.Kyma) {
 	}
 	c.o.Claims.Release(ours)
 	c.o.Claims.Claim(uid, name)
-	c.trigger(&other)
+	for _, m := range catalog.Resolve(&other, c.o.Catalog.In(other.Namespace)) {
+		key := fleet.ModuleKey(ours, m.Name)
+		c.o.Suspects.Add(key) // else one that is ready would not look whose the cluster is
+		c.o.Engine.Add(key, engine.PriorityTrigger)
+	}
 }
 
 // older says which of two Kymas was made first.
