@@ -25,6 +25,8 @@ func TestConfigIsValidated(t *testing.T) {
 		"VerifyInterval is -1s":               {Local: local(), VerifyInterval: -time.Second},
 		"Workers is -1":                       {Local: local(), Workers: -1},
 		"RequestTimeout is -1s":               {Local: local(), RequestTimeout: -time.Second},
+		"set Sharded with a Cluster":          {Local: local(), Sharded: true},
+		"LeaseDuration is -1s":                {Local: local(), LeaseDuration: -time.Second},
 		`SourceRoot is "here": it must be an`: {Local: local(), SourceRoot: "here"},
 	} {
 		if _, err := controlplane.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {

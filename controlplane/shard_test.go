@@ -252,22 +252,28 @@ func TestShards(t *testing.T) {
 	replicas := s.replicas(3)
 	s.share(3)
 	counters := s.counters()
+	takers := s.takers(counters)
 	stop := s.churn(counters)
 
-	during(t, time.Second)
+	during(t, time.Second/2)
 	replicas[0].signal(t, syscall.SIGKILL)
 	s.share(2)
-	during(t, time.Second)
+	during(t, time.Second/2)
 	replicas[1].signal(t, syscall.SIGSTOP)
 	s.share(1)
-	during(t, time.Second)
+	during(t, time.Second/2)
 	replicas[1].signal(t, syscall.SIGCONT)
 	s.share(2)
-	during(t, time.Second)
+	during(t, time.Second/2)
 	stop()
 	for _, c := range counters {
 		c.data("app", "inline", c.text())
 		c.ready()
+	}
+	for _, other := range takers {
+		if other.unreachable(v1beta2.ReasonClusterTaken); other.has("app") {
+			t.Errorf("Kyma %s works on a cluster that another has", other.name)
+		}
 	}
 	for _, p := range replicas[1:] {
 		_ = p.stdin.Close()
@@ -314,6 +320,23 @@ func (s *site) counters() (out []*counter) {
 	}
 	for _, c := range out {
 		c.ready()
+	}
+	return out
+}
+
+// takers makes Kymas that want clusters which others have, most of them in other replicas.
+func (s *site) takers(counters []*counter) (out []*site) {
+	s.t.Helper()
+	for i := range 3 {
+		other := s.beside(fmt.Sprint("taker-", i))
+		other.proxy = counters[i].proxy
+		other.join()
+		other.offers("app", "1.0.0")
+		other.wants(other.entry("app"))
+		out = append(out, other)
+	}
+	for _, other := range out {
+		other.unreachable(v1beta2.ReasonClusterTaken)
 	}
 	return out
 }

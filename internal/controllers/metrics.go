@@ -20,6 +20,7 @@ type metrics struct {
 	requests  *prometheus.Desc
 	connected *prometheus.Desc
 	panics    *prometheus.Desc
+	slots     *prometheus.Desc
 }
 
 // buckets reach from a lookup in memory to a slow installation, in seconds.
@@ -45,6 +46,7 @@ func newMetrics(f *Fleet) *metrics {
 		requests:  desc("runtime_requests_total", "Requests to runtimes, by verb.", "verb"),
 		connected: desc("runtime_connections", "Connections to runtimes that are kept."),
 		panics:    desc("panics_total", "Runs that ended in a panic."),
+		slots:     desc("owned_slots", "Slots of the fleet, of 256, that this replica works on."),
 	}
 }
 
@@ -70,7 +72,7 @@ func (m *metrics) ready(took time.Duration) { m.untilOK.Observe(took.Seconds()) 
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.queued, m.phase, m.breakers, m.requests, m.connected, m.panics} {
+	for _, d := range []*prometheus.Desc{m.queued, m.phase, m.breakers, m.requests, m.connected, m.panics, m.slots} {
 		out <- d
 	}
 }
@@ -95,4 +97,5 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 		out <- prometheus.MustNewConstMetric(m.requests, prometheus.CounterValue, float64(n), verb)
 	}
 	out <- prometheus.MustNewConstMetric(m.panics, prometheus.CounterValue, float64(s.Panics))
+	gauge(m.slots, m.fleet.share.held())
 }

@@ -49,6 +49,14 @@ func (s *share) owns(runtime string) bool {
 // has is owns by the name of a Kyma or Runtime.
 func (s *share) has(name types.NamespacedName) bool { return s.owns(name.String()) }
 
+// held is how many slots this replica works on.
+func (s *share) held() int {
+	if s.shard == nil {
+		return shard.Slots
+	}
+	return s.shard.Held()
+}
+
 // hasIfShared is has, or nil where there is nobody to share with.
 func (s *share) hasIfShared() func(types.NamespacedName) bool {
 	if s.shard == nil {

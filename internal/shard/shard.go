@@ -114,6 +114,15 @@ type slot struct {
 	cut   time.Time // when work on it was last cut short
 }
 
+// start begins a term.
+func (sl *slot) start() { sl.term, sl.end = context.WithCancelCause(context.Background()) }
+
+// finish ends it, and the work under it, for a cause.
+func (sl *slot) finish(cause error) {
+	sl.end(cause)
+	sl.term, sl.end = nil, nil
+}
+
 // New makes a Shard that owns nothing before Run.
 func New(o Options) (*Shard, error) {
 	if err := o.Validate(); err != nil {
@@ -227,8 +236,7 @@ func (s *Shard) endTerms(cause error, match func(Slot) bool) (lost []Slot) {
 		if sl.term == nil || !match(Slot(i)) {
 			continue
 		}
-		sl.end(cause)
-		sl.term, sl.end = nil, nil
+		sl.finish(cause)
 		lost = append(lost, Slot(i))
 	}
 	return lost
@@ -271,7 +279,7 @@ func (s *Shard) begin(taken []Slot) {
 			return nil, lost
 		}
 		for _, i := range taken {
-			s.slots[i].term, s.slots[i].end = context.WithCancelCause(context.Background())
+			s.slots[i].start()
 		}
 		return taken, lost
 	})
