@@ -12,6 +12,10 @@ TESTED  := . api bench
 JOBS     ?= 2
 TIMEOUT  ?= 15m
 FUZZTIME ?= 1m
+
+# Runtimes of make bench-fleet; FLEETFLAGS are further flags, as -quick.
+CLUSTERS   ?= 100
+FLEETFLAGS ?=
 VERSION  ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 GOLANGCI := go tool -modfile=$(CURDIR)/go.tools.mod golangci-lint
 
@@ -76,6 +80,10 @@ bench-apply: kube build ## Compare installing with Helm, kubectl, fluxcd/pkg/ssa
 .PHONY: bench-control
 bench-control: kube ## Measure the control plane: latencies, 1,000 modules, a restart; writes bench/results/control.json
 	cd bench && go run ./control
+
+.PHONY: bench-fleet
+bench-fleet: kube ## Measure a fleet of CLUSTERS simulated runtimes (default 100); writes bench/results/fleet-CLUSTERS.json
+	cd bench && go run ./fleet -clusters $(CLUSTERS) -out results/fleet-$(CLUSTERS).json $(FLEETFLAGS)
 
 ##@ Change
 

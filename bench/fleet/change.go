@@ -1,0 +1,136 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/bench/internal/measure"
+)
+
+// change changes Kymas at the rate and waits until each change is in its runtime.
+func (b *bench) change(ctx context.Context) error {
+	if err := b.quiet(ctx); err != nil {
+		return err
+	}
+	w, err := b.window(ctx, b.spread(b.o.changes, nil))
+	b.results.Change = w
+	return err
+}
+
+// spread are numbers of runtimes, evenly over the fleet, as many as are asked for or there are; not those left out.
+func (b *bench) spread(n int, without map[int]bool) []int {
+	var all, out []int
+	for i := range b.fleet {
+		if !without[i] {
+			all = append(all, i)
+		}
+	}
+	n = min(n, len(all))
+	for i := range n {
+		out = append(out, all[i*len(all)/n])
+	}
+	return out
+}
+
+// window makes as many changes as there are to be, to the runtimes in turn, and waits for all.
+func (b *bench) window(ctx context.Context, runtimes []int) (*Window, error) {
+	eyes, err := b.open(ctx, runtimes)
+	if err != nil {
+		return nil, err
+	}
+	defer eyes.close()
+	before, err := b.plane.taken()
+	if err != nil {
+		return nil, err
+	}
+	begun := time.Now()
+	sent, err := b.send(ctx, runtimes)
+	if err != nil {
+		return nil, err
+	}
+	err = await(ctx, patience, "all changes are in their runtimes", func(context.Context) (bool, error) {
+		return eyes.have(sent), eyes.failed()
+	})
+	if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+		return nil, err
+	}
+	after, lookErr := b.plane.taken()
+	if lookErr != nil {
+		return nil, lookErr
+	}
+	w := &Window{Changes: len(sent), Seconds: time.Since(begun).Seconds(), CPUPerChange: 1000 * (after.CPU - before.CPU).Seconds() / float64(len(sent))}
+	for text, at := range sent {
+		if seen, ok := eyes.at(text); ok {
+			w.Samples = append(w.Samples, float64(seen.Sub(at).Microseconds())/1000)
+		} else {
+			w.Lost++
+		}
+	}
+	slices.Sort(w.Samples)
+	w.P50, w.P99, w.Max = measure.Percentile(w.Samples, 50), measure.Percentile(w.Samples, 99), measure.Percentile(w.Samples, 100)
+	return w, nil
+}
+
+// send makes changes at the rate, and says which text was sent when.
+func (b *bench) send(ctx context.Context, runtimes []int) (map[string]time.Time, error) {
+	type change struct {
+		text string
+		at   time.Time
+	}
+	changes := make(chan change, b.o.changes)
+	tick := time.NewTicker(time.Second / time.Duration(b.o.rate))
+	defer tick.Stop()
+	group, sending := errgroup.WithContext(ctx)
+	for i := range b.o.changes {
+		select {
+		case <-tick.C:
+		case <-sending.Done():
+			return nil, errors.Join(context.Cause(sending), group.Wait())
+		}
+		b.serial++
+		name, text := runtimeName(runtimes[i%len(runtimes)]), fmt.Sprintf("change %d", b.serial)
+		group.Go(func() error {
+			changes <- change{text, time.Now()}
+			return b.setText(sending, name, text)
+		})
+	}
+	err := group.Wait()
+	close(changes)
+	sent := map[string]time.Time{}
+	for c := range changes {
+		sent[c.text] = c.at
+	}
+	return sent, err
+}
+
+// setText changes the value of a Kyma's first module.
+func (b *bench) setText(ctx context.Context, name, text string) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	patch := fmt.Appendf(nil, `[{"op": "replace", "path": "/spec/modules/0/values", "value": {"text": %q}}]`, text)
+	if err := b.plane.client.Patch(ctx, &v1beta2.Kyma{ObjectMeta: named(name)}, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+		return fmt.Errorf("changing Kyma %s: %w", name, err)
+	}
+	return nil
+}
+
+// have says whether all texts were seen.
+func (e *eyes) have(sent map[string]time.Time) bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for text := range maps.Keys(sent) {
+		if _, ok := e.seen[text]; !ok {
+			return false
+		}
+	}
+	return true
+}

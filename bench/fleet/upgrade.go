@@ -1,0 +1,77 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+)
+
+// upgrade has a module upgraded on all runtimes, and compares that with a bare loop of the same requests.
+func (b *bench) upgrade(ctx context.Context) error {
+	bodies, err := b.prepareLoop(ctx)
+	if err != nil {
+		return err
+	}
+	if err := b.quiet(ctx); err != nil {
+		return err
+	}
+	u := &Upgrade{}
+	if u.Product, u.Requests, err = b.upgradeAll(ctx); err != nil {
+		return err
+	}
+	if err := b.quiet(ctx); err != nil {
+		return err
+	}
+	if u.Loop, err = b.loop(ctx, bodies); err != nil {
+		return err
+	}
+	b.results.Upgrade = u
+	return nil
+}
+
+// upgradeAll publishes the second version of the last module, and waits until all have it.
+func (b *bench) upgradeAll(ctx context.Context) (Applied, map[string]int, error) {
+	var a Applied
+	module := moduleName(b.o.modules - 1)
+	if err := b.create(ctx, b.templateOf(module, second)); err != nil {
+		return a, nil, err
+	}
+	if _, err := b.plane.rests(ctx, b.fleet+1); err != nil {
+		return a, nil, err
+	}
+	if _, err := b.sim.requests(ctx, true); err != nil {
+		return a, nil, err
+	}
+	before, err := b.plane.taken()
+	if err != nil {
+		return a, nil, err
+	}
+	begun := time.Now()
+	patch := fmt.Appendf(nil, `{"spec": {"channels": [{"channel": %q, "version": %q}]}}`, channel, second)
+	if err := b.plane.client.Patch(ctx, &v1beta2.ModuleReleaseMeta{ObjectMeta: named(module)}, client.RawPatch(types.MergePatchType, patch)); err != nil {
+		return a, nil, fmt.Errorf("upgrading %s: %w", module, err)
+	}
+	want := (b.fleet + 1) * b.o.objects
+	err = await(ctx, fleetPatience, "all objects are applied", func(ctx context.Context) (bool, error) {
+		counts, err := b.sim.requests(ctx, false)
+		return counts["apply"] >= want, err
+	})
+	if err != nil {
+		return a, nil, err
+	}
+	ended, err := b.plane.rests(ctx, b.fleet+1)
+	if err != nil {
+		return a, nil, err
+	}
+	after, err := b.plane.taken()
+	if err != nil {
+		return a, nil, err
+	}
+	counts, err := b.sim.requests(ctx, true)
+	return Applied{Objects: want, Seconds: ended.Sub(begun).Seconds(), CPU: (after.CPU - before.CPU).Seconds()}, counts, err
+}
