@@ -73,7 +73,7 @@ func (b *bench) measure(ctx context.Context) error {
 		if !slices.Contains(b.o.parts, part.name) {
 			continue
 		}
-		b.say("%s", part.name)
+		b.sayf("%s", part.name)
 		if err := part.make(ctx); err != nil {
 			return fmt.Errorf("%s: %w", part.name, err)
 		}
@@ -85,18 +85,18 @@ func (b *bench) measure(ctx context.Context) error {
 func (b *bench) size(ctx context.Context, runtimes int) error {
 	s := Size{Runtimes: runtimes}
 	defer func() { b.results.Sizes = append(b.results.Sizes, s) }()
-	b.say("%d runtimes: seeding", runtimes)
+	b.sayf("%d runtimes: seeding", runtimes)
 	if err := b.seed(ctx, runtimes, &s); err != nil {
 		return fmt.Errorf("seeding: %w", err)
 	}
-	b.say("%d runtimes: restarting", runtimes)
+	b.sayf("%d runtimes: restarting", runtimes)
 	if err := b.restart(ctx, &s); err != nil {
 		return fmt.Errorf("restarting: %w", err)
 	}
 	if !slices.Contains(b.o.parts, partIdle) {
 		return nil
 	}
-	b.say("%d runtimes: idle", runtimes)
+	b.sayf("%d runtimes: idle", runtimes)
 	return b.idle(ctx, &s)
 }
 
@@ -112,7 +112,7 @@ func (b *bench) quiet(ctx context.Context) error {
 	return err
 }
 
-func (b *bench) say(format string, args ...any) {
+func (b *bench) sayf(format string, args ...any) {
 	fmt.Fprintf(b.progress, time.Now().Format(time.TimeOnly)+" "+format+"\n", args...)
 }
 

@@ -10,6 +10,7 @@ import (
 	"io"
 	"net/http"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -20,7 +21,7 @@ import (
 type eyes struct {
 	client  *http.Client
 	cancel  context.CancelFunc
-	stopped context.Context
+	closing atomic.Bool
 	wait    sync.WaitGroup
 
 	mu   sync.Mutex
@@ -35,11 +36,12 @@ func (b *bench) open(ctx context.Context, runtimes []int) (*eyes, error) {
 		return nil, err
 	}
 	e := &eyes{client: clientOf(cfg), seen: map[string]time.Time{}}
-	e.stopped, e.cancel = context.WithCancel(ctx)
-	group, opening := errgroup.WithContext(ctx)
+	watching, cancel := context.WithCancel(ctx)
+	e.cancel = cancel
+	var group errgroup.Group
 	group.SetLimit(creators)
 	for _, i := range runtimes {
-		group.Go(func() error { return e.add(opening, b.sim, runtimeName(i)) })
+		group.Go(func() error { return e.add(watching, b.sim, runtimeName(i)) })
 	}
 	if err := group.Wait(); err != nil {
 		e.close()
@@ -57,13 +59,14 @@ func clientOf(cfg *rest.Config) *http.Client {
 	}}
 }
 
+// add watches one runtime until ctx ends.
 func (e *eyes) add(ctx context.Context, s simulator, name string) error {
 	cfg, err := s.config(ctx, name)
 	if err != nil {
 		return err
 	}
 	url := cfg.Host + "/api/v1/namespaces/" + target + "/configmaps?watch=true&fieldSelector=metadata.name%3D" + moduleName(0)
-	req, err := http.NewRequestWithContext(e.stopped, http.MethodGet, url, nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
 	if err != nil {
 		return err
 	}
@@ -95,7 +98,7 @@ func (e *eyes) look(body io.ReadCloser) {
 		if text := event.Object.Data["text"]; err == nil && e.seen[text].IsZero() {
 			e.seen[text] = now
 		}
-		if err != nil && e.stopped.Err() == nil {
+		if err != nil && !e.closing.Load() {
 			e.err = errors.Join(e.err, fmt.Errorf("a watch ended: %w", err))
 		}
 		e.mu.Unlock()
@@ -119,6 +122,7 @@ func (e *eyes) failed() error {
 }
 
 func (e *eyes) close() {
+	e.closing.Store(true)
 	e.cancel()
 	e.wait.Wait()
 	e.client.CloseIdleConnections()

@@ -19,7 +19,7 @@ const creators = 16
 
 // begin starts both processes, installs the template by the product, and clones it.
 func (b *bench) begin(ctx context.Context) error {
-	b.say("starting")
+	b.sayf("starting")
 	if err := writeChart(b.chart()); err != nil {
 		return err
 	}
