@@ -6,7 +6,7 @@ import (
 	"testing"
 	"time"
 
-	"k8s.io/client-go/kubernetes/typed/coordination/v1"
+	coordinationclient "k8s.io/client-go/kubernetes/typed/coordination/v1"
 
 	"github.com/kyma-project/mothership/internal/infra/local/localtest"
 )
@@ -16,8 +16,8 @@ func TestMain(m *testing.M) { os.Exit(localtest.Main(m)) }
 // realLease is short, so that little time goes by in which nothing happens.
 const realLease = time.Second
 
-// real starts a replica over a real API server.
-func real(t *testing.T, leases v1.LeaseInterface, name string) (s *Shard, leave func()) {
+// replicaOver starts a replica over a real API server.
+func replicaOver(t *testing.T, leases coordinationclient.LeaseInterface, name string) (s *Shard, leave func()) {
 	t.Helper()
 	s, err := New(Options{Leases: leases, Identity: name, LeaseDuration: realLease, RequestDeadline: realLease / 2, Log: logOf(t)})
 	if err != nil {
@@ -67,14 +67,14 @@ func TestRealServer(t *testing.T) {
 	t.Parallel()
 	server := localtest.Server(t)
 	leases := localtest.Client(t, server).CoordinationV1().Leases(localtest.Namespace(t, server))
-	a, leaveA := real(t, leases, "a")
+	a, leaveA := replicaOver(t, leases, "a")
 	hold(t, a)
-	b, leaveB := real(t, leases, "b")
-	c, leaveC := real(t, leases, "c")
+	b, leaveB := replicaOver(t, leases, "b")
+	c, leaveC := replicaOver(t, leases, "c")
 	hold(t, a, b, c)
 	leaveA()
 	hold(t, b, c)
-	d, leaveD := real(t, leases, "d")
+	d, leaveD := replicaOver(t, leases, "d")
 	hold(t, b, c, d)
 	leaveB()
 	leaveC()
