@@ -185,6 +185,9 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 	if owner := c.o.Claims.Claim(o.uid, o.name); owner != o.name {
 		return c.taken(o, owner)
 	}
+	if done, result := c.known(ctx, o, rt); done {
+		return result
+	}
 	if o.current == nil {
 		c.begin(o)
 	}
@@ -196,6 +199,25 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 		c.o.Suspects.Add(o.key)
 	}
 	return c.settle(ctx, r, o, result)
+}
+
+// known looks once more whether there is anything to do, now that the runtime has said who it is: its Runtime may not have said so yet.
+func (c *Controller) known(ctx context.Context, o *observation, rt *builtin.Runtime) (done bool, _ engine.Result) {
+	if o.digest != "" || o.component.Deleting {
+		return false, engine.Result{}
+	}
+	uid, version := rt.Known()
+	if err := c.readDigest(ctx, o, uid, version); err != nil {
+		return true, engine.Result{Outcome: engine.Retry, Message: err.Error()}
+	}
+	switch next(o) {
+	case actProblem:
+		return true, c.problem(o)
+	case actSkip:
+		c.o.Status.Evaluated(o.kyma, o.desired.Name)
+		return true, engine.Result{Outcome: engine.Done, Message: "as it should be"}
+	}
+	return false, engine.Result{}
 }
 
 // taken: another Kyma has the same cluster. It is looked at again now and then: the other may go.

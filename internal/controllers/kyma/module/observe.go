@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -44,8 +45,8 @@ type observation struct {
 	digest string
 	// problem says why nothing can be done.
 	problem *catalog.Problem
-	// uid of the cluster, once it is known.
-	uid string
+	// uid of the cluster, once it was asked; recorded is that of the cluster which the status is of.
+	uid, recorded string
 	// touched says that something may have been written to the runtime.
 	touched bool
 }
@@ -56,6 +57,7 @@ func (c *Controller) observe(ctx context.Context, r run) (*observation, error) {
 	if err := c.o.Cache.Get(ctx, o.name, o.kyma, client.UnsafeDisableDeepCopy); err != nil { // it is not changed here
 		return nil, fmt.Errorf("reading Kyma %s: %w", o.name, err)
 	}
+	o.recorded = c.o.Status.RuntimeUID(o.kyma)
 	latest := *o.kyma
 	latest.Status.Modules = nil
 	if m, found := c.o.Status.Module(o.kyma, o.key.Component); found {
@@ -108,16 +110,15 @@ func (c *Controller) describe(ctx context.Context, r run, o *observation) error 
 		return err
 	}
 	c.readFacts(r, o)
-	return c.readDigest(ctx, o)
-}
-
-// readDigest computes the digest of the input, where the runtime's version and identity are known.
-func (c *Controller) readDigest(ctx context.Context, o *observation) error {
-	if o.component.Template.Reconciler != "" || o.runtime == nil {
+	if o.runtime == nil {
 		return nil
 	}
-	version, uid := access.FactOf(o.runtime, v1beta2.FactKubernetesVersion), access.FactOf(o.runtime, v1beta2.FactRuntimeUID)
-	if version == "" || uid == "" {
+	return c.readDigest(ctx, o, access.FactOf(o.runtime, v1beta2.FactRuntimeUID), access.FactOf(o.runtime, v1beta2.FactKubernetesVersion))
+}
+
+// readDigest computes the digest of the input, where the runtime's identity and version are known.
+func (c *Controller) readDigest(ctx context.Context, o *observation, uid, version string) error {
+	if o.component.Template.Reconciler != "" || version == "" || uid == "" {
 		return nil
 	}
 	options := builtin.RenderOptions{Capabilities: render.Capabilities{KubeVersion: version}}
@@ -146,7 +147,11 @@ func (o *observation) unchanged() bool {
 
 // sameCluster says whether the status is of the cluster that the Runtime leads to.
 func (o *observation) sameCluster() bool {
-	return o.runtime != nil && o.kyma.Status.RuntimeUID != "" && access.FactOf(o.runtime, v1beta2.FactRuntimeUID) == o.kyma.Status.RuntimeUID
+	now, recorded := o.uid, cmp.Or(o.recorded, o.kyma.Status.RuntimeUID)
+	if now == "" && o.runtime != nil {
+		now = access.FactOf(o.runtime, v1beta2.FactRuntimeUID)
+	}
+	return now != "" && now == recorded
 }
 
 func joined(list []string) string { return strings.Join(list, ", ") }

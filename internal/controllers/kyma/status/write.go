@@ -43,6 +43,10 @@ func (w *Writer) write(ctx context.Context, kyma types.NamespacedName) (again ti
 			}
 			return 0, fmt.Errorf("reading Kyma %s: %w", kyma, err)
 		}
+		if w.isBehind(kyma, &k) {
+			reader = w.o.Live
+			continue
+		}
 		again, err := w.writeOver(ctx, kyma, &k)
 		if !apierrors.IsConflict(err) {
 			return again, err
@@ -50,6 +54,15 @@ func (w *Writer) write(ctx context.Context, kyma types.NamespacedName) (again ti
 		reader = w.o.Live
 	}
 	return 0, fmt.Errorf("writing the status of Kyma %s: %w", kyma, errBusy)
+}
+
+// isBehind says whether a Kyma as read does not show our own last write. It is no good for telling what has to be written: what is
+// pending may be the same as what an older one says, and other than what is there.
+func (w *Writer) isBehind(kyma types.NamespacedName, k *v1beta2.Kyma) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.open[kyma]
+	return a != nil && a.pending != nil && isOlder(k.ResourceVersion, a.version)
 }
 
 // writeOver writes over a status as it was read.

@@ -11,6 +11,7 @@
 package status
 
 import (
+	"cmp"
 	"context"
 	"sync"
 	"time"
@@ -229,6 +230,19 @@ func (w *Writer) Module(k *v1beta2.Kyma, name string) (v1beta2.ModuleStatus, boo
 		return v1beta2.ModuleStatus{}, false
 	}
 	return *before.DeepCopy(), true
+}
+
+// RuntimeUID is what is known of the cluster that a Kyma's modules are in, as Latest has it.
+func (w *Writer) RuntimeUID(k *v1beta2.Kyma) string {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	uid := k.Status.RuntimeUID
+	if a := w.open[client.ObjectKeyFromObject(k)]; a != nil {
+		for _, c := range a.unseen(k) {
+			uid = cmp.Or(c.runtimeUID, uid)
+		}
+	}
+	return uid
 }
 
 // unseen are the changes over a Kyma that somebody has read, the older ones first: what was written and it does not show, and what is

@@ -301,6 +301,26 @@ func (d *desk) latest(name string, want v1beta2.State) {
 	}
 }
 
+// What an old cache says already may no longer be so: there and back again is written.
+func TestBackToWhatAnOldCacheShows(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "a")
+	write := func(s v1beta2.State) {
+		t.Helper()
+		d.report("a", s, "")
+		if err := d.writer.Written(t.Context(), d.name); err != nil {
+			t.Fatal(err)
+		}
+		if got := state(d.live(), "a"); got != s {
+			t.Fatalf("a is %q, and was reported to be %q", got, s)
+		}
+	}
+	write(v1beta2.StateReady)
+	d.shows(d.live())
+	write(v1beta2.StateProcessing)
+	write(v1beta2.StateReady)
+}
+
 // A write whose answer was lost has been made: the next one finds it done, and what was reported stays known.
 func TestAnswerIsLost(t *testing.T) {
 	t.Parallel()
