@@ -101,13 +101,13 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 	if a == actRemove || a == actWork {
 		return c.work(ctx, r, o)
 	}
-	result := c.say(a, o)
+	result := c.say(a, r, o)
 	result.Offline = true
 	return result
 }
 
 // say does what can be done without asking the runtime.
-func (c *Controller) say(a action, o *observation) engine.Result {
+func (c *Controller) say(a action, r *engine.Run, o *observation) engine.Result {
 	switch a {
 	case actLeave:
 		if o.wanted {
@@ -126,9 +126,26 @@ func (c *Controller) say(a action, o *observation) engine.Result {
 		return engine.Result{Outcome: engine.Done, Message: "forgotten"}
 	case actWait:
 		return c.wait(o)
+	case actUnavailable:
+		return c.unavailable(r, o)
 	default:
 		return engine.Result{Outcome: engine.Failed, Message: fmt.Sprintf("no such action: %d", a)}
 	}
+}
+
+// unavailable reports that the source cannot be had. A module that is there in the wanted version does not need it now, and stays as
+// it is said to be.
+func (c *Controller) unavailable(r *engine.Run, o *observation) engine.Result {
+	message := o.unavailable.Error()
+	if o.current == nil || o.current.BundleDigest == "" || o.current.Version != o.desired.Version {
+		c.report(o, func(m *v1beta2.ModuleStatus) {
+			m.State, m.Message = v1beta2.StateProcessing, message
+			if r.Attempt() > tolerated {
+				m.State = v1beta2.StateError
+			}
+		})
+	}
+	return engine.Result{Outcome: engine.Retry, Message: message}
 }
 
 // problem reports what a person has to mend. What is in the runtime stays as it is.
@@ -185,7 +202,7 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 	if owner := c.o.Claims.Claim(o.uid, o.name); owner != o.name {
 		return c.taken(o, owner)
 	}
-	if done, result := c.known(ctx, o, rt); done {
+	if done, result := c.known(ctx, r, o, rt); done {
 		return result
 	}
 	if o.current == nil {
@@ -202,7 +219,7 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 }
 
 // known looks once more whether there is anything to do, now that the runtime has said who it is: its Runtime may not have said so yet.
-func (c *Controller) known(ctx context.Context, o *observation, rt *builtin.Runtime) (done bool, _ engine.Result) {
+func (c *Controller) known(ctx context.Context, r *engine.Run, o *observation, rt *builtin.Runtime) (done bool, _ engine.Result) {
 	if o.digest != "" || o.component.Deleting {
 		return false, engine.Result{}
 	}
@@ -210,12 +227,8 @@ func (c *Controller) known(ctx context.Context, o *observation, rt *builtin.Runt
 	if err := c.readDigest(ctx, o, uid, version); err != nil {
 		return true, engine.Result{Outcome: engine.Retry, Message: err.Error()}
 	}
-	switch next(o) {
-	case actProblem:
-		return true, c.problem(o)
-	case actSkip:
-		c.o.Status.Evaluated(o.kyma, o.desired.Name)
-		return true, engine.Result{Outcome: engine.Done, Message: "as it should be"}
+	if a := next(o); a == actProblem || a == actSkip || a == actUnavailable {
+		return true, c.say(a, r, o)
 	}
 	return false, engine.Result{}
 }

@@ -21,6 +21,8 @@ const (
 	actForget
 	// actWait: report what is missing.
 	actWait
+	// actUnavailable: the source cannot be had; report that, unless it does not matter.
+	actUnavailable
 	// actWork: install, change or repair it.
 	actWork
 	// actRemove: remove it.
@@ -42,6 +44,8 @@ func next(o *observation) action {
 		return actProblem
 	case len(o.missing) > 0:
 		return actWait
+	case o.unavailable != nil:
+		return actUnavailable
 	case o.unchanged() && isSettled(o) && !o.suspect:
 		return actSkip
 	}

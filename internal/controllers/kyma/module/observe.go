@@ -43,6 +43,8 @@ type observation struct {
 	missing []string
 	// digest of the input; empty if it cannot be known without asking the runtime.
 	digest string
+	// unavailable says why the source cannot be had now.
+	unavailable error
 	// problem says why nothing can be done.
 	problem *catalog.Problem
 	// uid of the cluster, once it was asked; recorded is that of the cluster which the status is of.
@@ -130,11 +132,12 @@ func (c *Controller) readDigest(ctx context.Context, o *observation, uid, versio
 		o.digest = digest
 		return nil
 	}
-	if unavailable := (*source.Error)(nil); errors.As(err, &unavailable) && errors.Is(unavailable.Reason, source.ErrUnavailable) {
-		return fmt.Errorf("module %q: %w", o.desired.Name, err)
-	}
 	if ctx.Err() != nil {
 		return err
+	}
+	if unavailable := (*source.Error)(nil); errors.As(err, &unavailable) && errors.Is(unavailable.Reason, source.ErrUnavailable) {
+		o.unavailable = err
+		return nil
 	}
 	o.problem = &catalog.Problem{State: v1beta2.StateError, Message: err.Error()}
 	return nil
