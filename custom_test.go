@@ -181,7 +181,7 @@ metadata:
   finalizers: [test/cleanup]
   ownerReferences: [{apiVersion: $NS.test/v1, kind: Widget, name: one, uid: `+uid+`}]
 `, "create", "-f", "-")
-	_, err := s.installer.Uninstall(t.Context(), s.cfg, m, mothership.UninstallOptions{Timeout: 2 * time.Second})
+	_, err := s.installer.Uninstall(t.Context(), s.cfg, m, mothership.UninstallOptions{Timeout: 5 * time.Second})
 	var timeout *mothership.TimeoutError
 	if !errors.As(err, &timeout) {
 		t.Fatalf("error = %v, want a timeout", err)
@@ -214,7 +214,7 @@ func TestCleanUpBeforePruning(t *testing.T) {
 	held := strings.Replace(widget, "name: one", "name: one, finalizers: [test/cleanup]", 1)
 	s.install(s.module("widgets", widgets+"---"+held+"---"+config))
 	m := s.module("widgets", widgets+"---"+strings.Replace(config, "name: config", "name: other", 1))
-	_, err := s.installer.Install(t.Context(), s.cfg, m, mothership.InstallOptions{Timeout: 2 * time.Second})
+	_, err := s.installer.Install(t.Context(), s.cfg, m, mothership.InstallOptions{Timeout: 5 * time.Second})
 	var timeout *mothership.TimeoutError
 	if !errors.As(err, &timeout) {
 		t.Fatalf("error = %v, want a timeout", err)

@@ -209,7 +209,7 @@ webhooks:
 	})
 	before := s.state(m)
 	m.Template.Source = s.module("letters", lettersV2).Template.Source
-	_, err := s.installer.Install(t.Context(), s.cfg, m, mothership.InstallOptions{Timeout: 2 * time.Second})
+	_, err := s.installer.Install(t.Context(), s.cfg, m, mothership.InstallOptions{Timeout: 5 * time.Second})
 	var timeout *mothership.TimeoutError
 	if !errors.As(err, &timeout) {
 		t.Fatalf("error = %v: a webhook that cannot be called is passing", err)
