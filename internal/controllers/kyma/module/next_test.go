@@ -1,6 +1,7 @@
 package module
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -46,6 +47,10 @@ func abandoned(o *observation) {
 	o.runtime.Spec.DeletionPolicy = v1beta2.DeletionAbandon
 }
 
+func down(o *observation) {
+	o.digest, o.unavailable = "", errors.New("the server of the source does not answer")
+}
+
 func in(s v1beta2.State) func(*observation) {
 	return func(o *observation) { o.current.State = s }
 }
@@ -62,6 +67,8 @@ func TestNext(t *testing.T) {
 		"New":                       {changes{fresh}, actWork},
 		"OtherInput":                {changes{other}, actWork},
 		"InputNotKnown":             {changes{unknown}, actWork},
+		"SourceIsDown":              {changes{down}, actUnavailable},
+		"SourceIsDownAndNotNeeded":  {changes{down, deleting}, actRemove},
 		"Suspect":                   {changes{suspect}, actWork},
 		"AnotherCluster":            {changes{elsewhere}, actWork},
 		"ClusterNotKnown":           {changes{nowhere}, actWork},
