@@ -228,9 +228,6 @@ func (f *Fleet) claim(ctx context.Context) error {
 	return nil
 }
 
-// Client of the control plane's API, for whoever shows the state of the fleet.
-func (f *Fleet) Client() client.Reader { return f.o.Manager.GetClient() }
-
 // Explain is what the engine knows of a runtime, and by that what happens next.
 func (f *Fleet) Explain(runtime types.NamespacedName) engine.RuntimeState {
 	return f.engine.Inspect(strings.TrimPrefix(runtime.String(), "/"))
