@@ -42,12 +42,12 @@ func next(o *observation) action {
 		return actUnmanage
 	case o.problem != nil:
 		return actProblem
+	case o.unchanged() && isSettled(o) && !o.suspect:
+		return actSkip // also where something that it needed to be installed is missing now
 	case len(o.missing) > 0:
 		return actWait
 	case o.unavailable != nil:
 		return actUnavailable
-	case o.unchanged() && isSettled(o) && !o.suspect:
-		return actSkip
 	}
 	return actWork
 }
