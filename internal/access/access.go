@@ -27,7 +27,7 @@ import (
 	"github.com/kyma-project/mothership/internal/remote"
 )
 
-// Error says why there is no connection to a runtime, before it was even tried.
+// Error says why a runtime is not worked on though no call to it failed.
 type Error struct {
 	// Reason is one of the api module's reasons of ConditionReachable.
 	Reason string
@@ -198,6 +198,12 @@ func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry)
 
 // openTimeout bounds making a connection: a cluster that does not say who it is in this time does not answer.
 const openTimeout = 10 * time.Second
+
+// Taken says that the cluster is another Kyma's.
+func Taken(by types.NamespacedName) *Error {
+	return &Error{v1beta2.ReasonClusterTaken, fmt.Sprintf(
+		"the kubeconfig leads to the cluster that Kyma %s has already: two must not manage one cluster", by.Name)}
+}
 
 // Missing says that a Kyma has no Runtime.
 func Missing(name types.NamespacedName) *Error {

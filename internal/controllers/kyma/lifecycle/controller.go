@@ -116,8 +116,10 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	if k.DeletionTimestamp != nil {
 		return c.remove(ctx, &k)
 	}
-	if controllerutil.AddFinalizer(&k, v1beta2.Finalizer) {
-		if err := c.patchFinalizers(ctx, &k); err != nil {
+	if !controllerutil.ContainsFinalizer(&k, v1beta2.Finalizer) {
+		base := k.DeepCopy()
+		controllerutil.AddFinalizer(&k, v1beta2.Finalizer)
+		if err := c.patchFinalizers(ctx, &k, base); err != nil {
 			return reconcile.Result{}, fmt.Errorf("adding the finalizer: %w", err)
 		}
 	}
@@ -125,13 +127,8 @@ func (c *Controller) Reconcile(ctx context.Context, req reconcile.Request) (reco
 	return reconcile.Result{}, nil
 }
 
-// patchFinalizers writes the finalizers as they are in k, and fails if somebody wrote meanwhile.
-func (c *Controller) patchFinalizers(ctx context.Context, k *v1beta2.Kyma) error {
-	base := k.DeepCopy()
-	base.Finalizers = nil
-	if len(k.Finalizers) == 0 {
-		base.Finalizers = []string{v1beta2.Finalizer}
-	}
+// patchFinalizers writes what base does not have yet, and fails if somebody wrote meanwhile.
+func (c *Controller) patchFinalizers(ctx context.Context, k, base *v1beta2.Kyma) error {
 	return c.o.Client.Patch(ctx, k.DeepCopy(), client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 
@@ -200,8 +197,9 @@ func (c *Controller) remove(ctx context.Context, k *v1beta2.Kyma) (reconcile.Res
 	if running(c.o.Engine.Inspect(name.String())) {
 		return reconcile.Result{RequeueAfter: lookAgain}, nil
 	}
+	base := k.DeepCopy()
 	controllerutil.RemoveFinalizer(k, v1beta2.Finalizer)
-	if err := c.patchFinalizers(ctx, k); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.patchFinalizers(ctx, k, base); err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("removing the finalizer: %w", err)
 	}
 	return reconcile.Result{}, nil

@@ -236,9 +236,9 @@ func (c *Controller) known(ctx context.Context, r *engine.Run, o *observation, r
 // taken: another Kyma has the same cluster. It is looked at again now and then: the other may go.
 func (c *Controller) taken(o *observation, owner types.NamespacedName) engine.Result {
 	o.uid = ""
-	message := fmt.Sprintf("the kubeconfig leads to the cluster that Kyma %s has already: two must not manage one cluster", owner.Name)
-	c.o.Status.Reachable(o.kyma, v1beta2.ReasonClusterTaken, message)
-	return engine.Result{Outcome: engine.Unreachable, Message: message}
+	err := access.Taken(owner)
+	c.o.Status.Reachable(o.kyma, err.Reason, err.Message)
+	return engine.Result{Outcome: engine.Unreachable, Message: err.Message}
 }
 
 // begin reports that work starts where that is news: from the first write on, the digests of the status no longer hold.

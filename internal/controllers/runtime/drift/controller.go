@@ -95,7 +95,7 @@ func (c *Controller) probe(ctx context.Context, k *v1beta2.Kyma) engine.Result {
 		return engine.Result{Outcome: engine.Done, Message: "the cluster is gone: its modules are let go of"}
 	}
 	if err := c.answers(ctx, client.ObjectKeyFromObject(k)); err != nil {
-		c.o.Status.Reachable(k, reasonOf(err), err.Error())
+		c.o.Status.Reachable(k, access.ReasonOf(err), err.Error())
 		return engine.Result{Outcome: engine.Unreachable, Message: err.Error()}
 	}
 	c.o.Status.Reachable(k, v1beta2.ReasonReachable, "the runtime answers")
@@ -111,20 +111,6 @@ func (c *Controller) gone(ctx context.Context, name types.NamespacedName) bool {
 	return err == nil && access.Gone(&r)
 }
 
-// takenError says that another Kyma has the cluster.
-type takenError struct{ by types.NamespacedName }
-
-func (e *takenError) Error() string {
-	return fmt.Sprintf("the kubeconfig leads to the cluster that Kyma %s has already: two must not manage one cluster", e.by.Name)
-}
-
-func reasonOf(err error) string {
-	if errors.As(err, new(*takenError)) {
-		return v1beta2.ReasonClusterTaken
-	}
-	return access.ReasonOf(err)
-}
-
 // answers asks a runtime who it is, and says whether it is this Kyma's.
 func (c *Controller) answers(ctx context.Context, name types.NamespacedName) error {
 	rt, release, err := c.o.Access.Get(ctx, name)
@@ -137,7 +123,7 @@ func (c *Controller) answers(ctx context.Context, name types.NamespacedName) err
 	}
 	uid, _ := rt.Known()
 	if owner := c.o.Claims.Claim(uid, name); owner != name {
-		return &takenError{owner}
+		return access.Taken(owner)
 	}
 	return rt.Usable(ctx)
 }

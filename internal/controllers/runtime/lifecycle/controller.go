@@ -203,8 +203,10 @@ func (c *Controller) reconcile(ctx context.Context, r *v1beta2.Runtime) (reconci
 	if r.DeletionTimestamp != nil {
 		return c.remove(ctx, r, provider)
 	}
-	if controllerutil.AddFinalizer(r, v1beta2.Finalizer) {
-		if err := c.patchFinalizers(ctx, r); err != nil {
+	if !controllerutil.ContainsFinalizer(r, v1beta2.Finalizer) {
+		base := r.DeepCopy()
+		controllerutil.AddFinalizer(r, v1beta2.Finalizer)
+		if err := c.patchFinalizers(ctx, r, base); err != nil {
 			return reconcile.Result{}, fmt.Errorf("adding the finalizer: %w", err)
 		}
 	}
@@ -303,13 +305,8 @@ func (c *Controller) release(r *v1beta2.Runtime) {
 	}
 }
 
-// patchFinalizers writes the finalizers as they are in r, and fails if somebody wrote meanwhile.
-func (c *Controller) patchFinalizers(ctx context.Context, r *v1beta2.Runtime) error {
-	base := r.DeepCopy()
-	base.Finalizers = nil
-	if len(r.Finalizers) == 0 {
-		base.Finalizers = []string{v1beta2.Finalizer}
-	}
+// patchFinalizers writes what base does not have yet, and fails if somebody wrote meanwhile.
+func (c *Controller) patchFinalizers(ctx context.Context, r, base *v1beta2.Runtime) error {
 	return c.o.Client.Patch(ctx, r, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{}))
 }
 

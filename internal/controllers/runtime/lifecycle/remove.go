@@ -40,8 +40,9 @@ func (c *Controller) remove(ctx context.Context, r *v1beta2.Runtime, provider in
 		c.o.Engine.Reset(client.ObjectKeyFromObject(r).String()) // its modules are forgotten, not removed
 		return reconcile.Result{RequeueAfter: lookAgain}, c.deleting(ctx, r, "the Kyma lets go of the cluster first")
 	}
+	base := r.DeepCopy()
 	controllerutil.RemoveFinalizer(r, v1beta2.Finalizer)
-	if err := c.patchFinalizers(ctx, r); err != nil && !apierrors.IsNotFound(err) {
+	if err := c.patchFinalizers(ctx, r, base); err != nil && !apierrors.IsNotFound(err) {
 		return reconcile.Result{}, fmt.Errorf("removing the finalizer: %w", err)
 	}
 	return reconcile.Result{}, nil
