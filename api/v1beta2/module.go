@@ -167,6 +167,8 @@ type Source struct {
 //
 // +kubebuilder:validation:XValidation:rule="[has(self.path) || has(self.url), has(self.git), has(self.helm), has(self.oci)].filter(set, set).size() == 1",message="set exactly one of path, url, git, helm and oci (url may have a path)"
 // +kubebuilder:validation:XValidation:rule="!(has(self.credentialsRef) || has(self.caBundle)) || has(self.url) || has(self.git) || has(self.helm) || has(self.oci)",message="credentialsRef and caBundle are for servers: a path on the local disk needs none"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || !has(self.verify.keyring) || has(self.helm) || has(self.oci) || has(self.url)",message="verify.keyring is for charts of helm, oci and url"
+// +kubebuilder:validation:XValidation:rule="!has(self.verify) || !has(self.verify.cosignKey) || has(self.oci)",message="verify.cosignKey is for oci"
 type SourceRef struct {
 	// path is a file or directory on the local disk (in a control plane: on the controller's) or, where url is set, a folder
 	// inside the archive.
@@ -202,7 +204,8 @@ type SourceRef struct {
 	// +kubebuilder:validation:MaxLength=71
 	Digest string `json:"digest,omitempty"`
 	// credentialsRef names a Secret in the control plane's namespace with what the server asks for: username and password, or
-	// token, or ssh-privatekey and known_hosts, or .dockerconfigjson.
+	// token, or ssh-privatekey and known_hosts, or .dockerconfigjson; beside them or alone, tls.crt and tls.key. The Secret has
+	// the label operator.kyma-project.io/source-credentials: "true", by which its owner agrees.
 	//
 	// +optional
 	CredentialsRef *SecretReference `json:"credentialsRef,omitempty"`
@@ -212,6 +215,30 @@ type SourceRef struct {
 	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN CERTIFICATE-----')",message="caBundle holds PEM certificates: -----BEGIN CERTIFICATE-----"
 	// +kubebuilder:validation:MaxLength=65536
 	CABundle string `json:"caBundle,omitempty"`
+	// verify says by whose keys the source must be signed. Default: no signature is looked at.
+	//
+	// +optional
+	Verify *SourceVerification `json:"verify,omitempty"`
+}
+
+// SourceVerification says by whose keys a source must be signed. Where both are set, both must hold.
+//
+// +kubebuilder:validation:XValidation:rule="has(self.keyring) || has(self.cosignKey)",message="set keyring, cosignKey or both"
+type SourceVerification struct {
+	// keyring holds OpenPGP public keys in ASCII armor (gpg --export --armor), one of which must have signed the chart's
+	// provenance file (helm package --sign).
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN PGP PUBLIC KEY BLOCK-----')",message="keyring holds armored public keys: -----BEGIN PGP PUBLIC KEY BLOCK-----"
+	// +kubebuilder:validation:MaxLength=65536
+	Keyring string `json:"keyring,omitempty"`
+	// cosignKey is the public key (PEM) that must have signed the OCI artifact (cosign sign --key). Transparency logs are not
+	// asked: the key alone vouches.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.contains('-----BEGIN PUBLIC KEY-----')",message="cosignKey is a PEM public key: -----BEGIN PUBLIC KEY-----"
+	// +kubebuilder:validation:MaxLength=8192
+	CosignKey string `json:"cosignKey,omitempty"`
 }
 
 // GitSource is a folder of a Git repository at a commit. Submodules are refused.
@@ -258,7 +285,8 @@ type HelmSource struct {
 	Version string `json:"version,omitempty"`
 }
 
-// OCISource is an artifact in an OCI registry: a Helm chart, or one layer that is a tar.gz archive.
+// OCISource is an artifact in an OCI registry: a Helm chart, or one layer that is a tar.gz archive. Of an index, it is the only
+// manifest, or the only one that is of no platform.
 //
 // +kubebuilder:validation:XValidation:rule="has(self.tag) != has(self.digest)",message="set exactly one of tag and digest"
 type OCISource struct {

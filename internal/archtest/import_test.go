@@ -146,7 +146,7 @@ var foreign = map[string][]string{
 	"internal/cluster": {"k8s.io/apimachinery"},
 	"internal/bundle":  {"k8s.io/apimachinery", "golang.org/x/sync"},
 	"internal/source": {
-		"helm.sh/helm/v4/pkg/ignore", "sigs.k8s.io/yaml", "github.com/Masterminds/semver/v3", "github.com/go-git/go-git/v5/plumbing",
+		"helm.sh/helm/v4/pkg/ignore", "helm.sh/helm/v4/pkg/provenance", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/yaml", "github.com/Masterminds/semver/v3", "github.com/go-git/go-git/v5/plumbing",
 		"github.com/go-git/go-git/v5/storage/memory", "github.com/opencontainers/image-spec", "oras.land/oras-go/v2", "golang.org/x/crypto/ssh",
 	},
 	"internal/source/store": {},
@@ -188,8 +188,8 @@ var engines = map[string]string{
 	"sigs.k8s.io/kustomize/api": "internal/render",
 }
 
-// harmless are parts of engines that others may use: they import the standard library only.
-var harmless = []string{"helm.sh/helm/v4/pkg/ignore"}
+// harmless are parts of engines that others may use: they import nothing else of them.
+var harmless = []string{"helm.sh/helm/v4/pkg/ignore", "helm.sh/helm/v4/pkg/provenance"}
 
 func TestEnginesHaveOneUser(t *testing.T) {
 	t.Parallel()

@@ -31,6 +31,8 @@ type contentKey struct {
 	digest, folder string
 	kind           Kind
 	identity       string
+	// signers are the keys by which it was found to be signed.
+	signers string
 }
 
 // flightKey is what decides how a fetch goes.
@@ -40,7 +42,7 @@ type flightKey struct {
 }
 
 func keyOf(ref Ref) flightKey {
-	key := flightKey{contentKey{digest: ref.Digest, folder: ref.folder(), kind: ref.Kind}, ref.identity()}
+	key := flightKey{contentKey{digest: ref.Digest, folder: ref.folder(), kind: ref.Kind, signers: ref.signers()}, ref.identity()}
 	if ref.Digest == "" {
 		key.identity = key.place
 	}

@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"encoding/base64"
 	"encoding/json"
 	"errors"
@@ -11,7 +12,8 @@ import (
 	"strings"
 )
 
-// Credentials are what a server asks for: one of user and password, a token, an SSH key and a docker configuration.
+// Credentials are what a server asks for: one of user and password, a token, an SSH key and a docker configuration; beside it
+// or alone, a client certificate.
 // They print as "(credentials)", whatever prints them.
 type Credentials struct {
 	// Username and Password for HTTP. Many Git hosts take a token as the password.
@@ -23,6 +25,8 @@ type Credentials struct {
 	SSHKey, KnownHosts []byte
 	// Docker is a docker configuration (.docker/config.json) with credentials by registry.
 	Docker []byte
+	// TLSCert and TLSKey (PEM) are the client certificate for https, and its private key.
+	TLSCert, TLSKey []byte
 }
 
 // String hides everything.
@@ -39,11 +43,12 @@ func (c Credentials) MarshalJSON() ([]byte, error) { return []byte(`"(credential
 type CredentialsFunc func(ctx context.Context, name string) (*Credentials, error)
 
 // CredentialsOf reads the data of a Secret: username and password, or token, or ssh-privatekey and known_hosts, or
-// .dockerconfigjson, as Kubernetes names them in its own types of Secrets. Errors match ErrInvalid and hold no data.
+// .dockerconfigjson; beside them or alone tls.crt and tls.key, as Kubernetes names them in its own types of Secrets. Errors match ErrInvalid and hold no data.
 func CredentialsOf(secret map[string][]byte) (*Credentials, error) {
 	c := &Credentials{
 		Username: line(secret["username"]), Password: line(secret["password"]), Token: line(secret["token"]),
 		SSHKey: secret["ssh-privatekey"], KnownHosts: secret["known_hosts"], Docker: secret[".dockerconfigjson"],
+		TLSCert: secret["tls.crt"], TLSKey: secret["tls.key"],
 	}
 	if err := c.validate(); err != nil {
 		return nil, err
@@ -65,8 +70,8 @@ func (c *Credentials) validate() error {
 		}
 	}
 	switch {
-	case len(kinds) == 0:
-		return refuse(ErrInvalid, "", "credentials have none of username and password, token, ssh-privatekey and .dockerconfigjson")
+	case len(kinds) == 0 && !c.hasCertificate():
+		return refuse(ErrInvalid, "", "credentials have none of username and password, token, ssh-privatekey, .dockerconfigjson and tls.crt")
 	case len(kinds) > 1:
 		return refuse(ErrInvalid, "", "credentials are of several kinds: keep one of username and password, token, ssh-privatekey and .dockerconfigjson")
 	case strings.ContainsFunc(c.Username+c.Password+c.Token, isControl):
@@ -76,10 +81,27 @@ func (c *Credentials) validate() error {
 			"or by ssh-keyscan over a network that you trust")
 	}
 	if len(c.Docker) > 0 {
-		_, err := parseDocker(c.Docker)
-		return err
+		if _, err := parseDocker(c.Docker); err != nil {
+			return err
+		}
 	}
-	return nil
+	_, err := c.certificate()
+	return err
+}
+
+// hasCertificate says whether there is a client certificate, or half of one.
+func (c *Credentials) hasCertificate() bool { return c != nil && len(c.TLSCert)+len(c.TLSKey) > 0 }
+
+// certificate is the client certificate, or nil. Errors hold nothing of it.
+func (c *Credentials) certificate() (*tls.Certificate, error) {
+	if !c.hasCertificate() {
+		return nil, nil //nolint:nilnil // there is none, and that is fine
+	}
+	cert, err := tls.X509KeyPair(c.TLSCert, c.TLSKey)
+	if err != nil {
+		return nil, refuse(ErrInvalid, "", "tls.crt and tls.key are not a certificate (PEM) and its private key")
+	}
+	return &cert, nil
 }
 
 // kind names what the credentials are.
@@ -93,6 +115,8 @@ func (c *Credentials) kind() string {
 		return "a docker configuration"
 	case c.Token != "":
 		return "a token"
+	case c.Username == "" && c.hasCertificate():
+		return "a client certificate"
 	}
 	return "username and password"
 }

@@ -78,6 +78,15 @@ func (d *downloader) fetch(ctx context.Context, ref Ref) (*answer, error) {
 		return nil, err
 	}
 	defer w.close()
+	got, err := d.load(ctx, w, ref)
+	if err == nil && ref.keyring() != "" {
+		_, err = d.vouch(ctx, w, ref, w.origin, got.data)
+	}
+	return got, err
+}
+
+// load takes the bytes from disk, or downloads them.
+func (d *downloader) load(ctx context.Context, w *wire, ref Ref) (*answer, error) {
 	if data, ok := d.disk.Get(ref.Digest); ok {
 		return &answer{data: data}, nil
 	}

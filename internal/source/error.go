@@ -18,6 +18,8 @@ var (
 	ErrUnsafe = errors.New("source is unsafe")
 	// ErrDigest: the content is not what the reference's digest says. The error is a *DigestError.
 	ErrDigest = errors.New("source has another digest")
+	// ErrSignature: the content is not signed by a key that the reference names.
+	ErrSignature = errors.New("source is not signed as it must be")
 	// ErrNotFound: there is nothing at the place that the reference names.
 	ErrNotFound = errors.New("source not found")
 	// ErrDenied: the server refused access (401, 403).

@@ -54,6 +54,9 @@ func (h *helmFetcher) Fetch(ctx context.Context, ref Ref) (*Tree, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := h.vouch(ctx, w, ref, v, data); err != nil {
+		return nil, err
+	}
 	t, err := Unpack(ctx, ref, data, h.web.limits)
 	if err != nil {
 		return nil, err
@@ -182,6 +185,22 @@ func (h *helmFetcher) chart(ctx context.Context, w *wire, v *chartVersion) ([]by
 		h.web.disk.Put(got.data)
 	}
 	return got.data, nil
+}
+
+// vouch checks that the chart is signed as this version of this chart, where that is asked for.
+func (h *helmFetcher) vouch(ctx context.Context, w *wire, ref Ref, v *chartVersion, data []byte) error {
+	if ref.keyring() == "" {
+		return nil
+	}
+	u, err := v.address(w.origin)
+	if err != nil {
+		return err
+	}
+	signed, err := h.web.vouch(ctx, w, ref, u, data)
+	if err != nil {
+		return err
+	}
+	return signed.isSigned(ref.Helm.Chart, v.Version)
 }
 
 // fromElsewhere names the address that failed if it is not the repository's own.

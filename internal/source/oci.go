@@ -2,7 +2,6 @@ package source
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"io"
 	"net/http"
@@ -18,8 +17,8 @@ import (
 	"oras.land/oras-go/v2/registry/remote/errcode"
 )
 
-// ociFetcher fetches artifacts of OCI registries: Helm charts, and archives that are the only layer of a manifest. A tag
-// is resolved once, everything after that is read by digest.
+// ociFetcher fetches artifacts of OCI registries: Helm charts, and archives that are the only layer of a manifest, which an index
+// may name. A tag is resolved once, everything after that is read by digest.
 type ociFetcher struct{ web *downloader }
 
 var _ Checker = (*ociFetcher)(nil)
@@ -156,64 +155,54 @@ func registryCredentials(ref Ref, host string) (auth.Credential, error) {
 	return auth.Credential{Username: e.Username, Password: e.Password}, nil
 }
 
-// pull reads the manifest and its layer.
+// pull reads the manifest and its layer. The descriptor is that of what the reference leads to, which may be an index.
 func (o *ociFetcher) pull(ctx context.Context, repo *remote.Repository, ref Ref) (ocispec.Descriptor, []byte, error) {
-	desc, r, err := repo.Manifests().FetchReference(ctx, tagOrDigest(ref))
+	desc, data, err := o.manifest(ctx, repo, ref)
 	if err != nil {
 		return desc, nil, err
 	}
-	defer r.Close()
-	if desc.Size > maxManifest {
-		return desc, nil, refuse(ErrTooLarge, "", "manifest is larger than the limit of %d bytes", maxManifest)
+	if err := checkCosign(ctx, repo, ref, desc); err != nil {
+		return desc, nil, err
 	}
-	data, err := content.ReadAll(r, desc)
+	m, err := fromIndex(ctx, repo, desc.MediaType, data)
 	if err != nil {
 		return desc, nil, err
 	}
-	if ref.OCI.Digest != "" && BytesDigest(data) != ref.OCI.Digest {
-		return desc, nil, &DigestError{Want: ref.OCI.Digest, Got: BytesDigest(data), Source: ref.String()}
-	}
-	layer, err := layerOf(desc.MediaType, data)
+	layer, err := m.layer()
 	if err != nil {
 		return desc, nil, err
 	}
 	blob, err := o.layer(ctx, repo, layer)
-	return desc, blob, err
+	if err != nil {
+		return desc, nil, err
+	}
+	return desc, blob, o.vouch(ctx, repo, ref, m, blob)
 }
 
-// layerOf is the layer of a manifest that holds the source.
-func layerOf(mediaType string, data []byte) (ocispec.Descriptor, error) {
-	var m struct {
-		MediaType string               `json:"mediaType"`
-		Layers    []ocispec.Descriptor `json:"layers"`
-		Manifests []ocispec.Descriptor `json:"manifests"`
+// manifest reads what a reference leads to.
+func (o *ociFetcher) manifest(ctx context.Context, repo *remote.Repository, ref Ref) (ocispec.Descriptor, []byte, error) {
+	desc, data, err := readReference(ctx, repo, tagOrDigest(ref))
+	if err == nil && ref.OCI.Digest != "" && BytesDigest(data) != ref.OCI.Digest {
+		err = &DigestError{Want: ref.OCI.Digest, Got: BytesDigest(data), Source: ref.String()}
 	}
-	err := json.Unmarshal(data, &m)
-	switch {
-	case mediaType == ocispec.MediaTypeImageIndex, mediaType == dockerIndex, len(m.Manifests) > 0:
-		return ocispec.Descriptor{}, refuse(ErrUnsupported, "", "this is an index of %d manifests, for several platforms: name one by its digest%s",
-			len(m.Manifests), firstOf(m.Manifests))
-	case mediaType != ocispec.MediaTypeImageManifest && mediaType != dockerImage:
-		return ocispec.Descriptor{}, refuse(ErrUnsupported, "", "manifests of type %s are not supported", quote(mediaType))
-	case err != nil:
-		return ocispec.Descriptor{}, refuse(ErrInvalid, "", "manifest is malformed")
-	}
-	if i := slices.IndexFunc(m.Layers, func(l ocispec.Descriptor) bool { return l.MediaType == helmLayer }); i >= 0 {
-		return m.Layers[i], nil
-	}
-	layers := slices.DeleteFunc(m.Layers, func(l ocispec.Descriptor) bool { return l.MediaType == helmProvenance })
-	if len(layers) != 1 {
-		return ocispec.Descriptor{}, refuse(ErrUnsupported, "", "artifact has %d layers: it must be a Helm chart, or one tar.gz archive", len(layers))
-	}
-	return layers[0], nil
+	return desc, data, err
 }
 
-// firstOf names one manifest, for the message.
-func firstOf(manifests []ocispec.Descriptor) string {
-	if len(manifests) == 0 || manifests[0].Digest.Validate() != nil {
-		return ""
+// vouch checks the provenance of a chart, which is a layer beside it.
+func (o *ociFetcher) vouch(ctx context.Context, repo *remote.Repository, ref Ref, m *ociManifest, blob []byte) error {
+	if ref.keyring() == "" {
+		return nil
 	}
-	return ", such as " + manifests[0].Digest.String()
+	i := slices.IndexFunc(m.Layers, func(l ocispec.Descriptor) bool { return l.MediaType == helmProvenance })
+	if i < 0 {
+		return refuse(ErrSignature, "", "chart is not signed: the artifact has no layer with a provenance file")
+	}
+	file, err := o.layer(ctx, repo, m.Layers[i])
+	if err != nil {
+		return err
+	}
+	_, err = checkProvenance(ref.keyring(), blob, file)
+	return err
 }
 
 // layer downloads a layer, or takes it from disk. Its size and digest are those of the manifest, or it is refused.

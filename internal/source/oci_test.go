@@ -96,9 +96,6 @@ func TestOCI(t *testing.T) {
 	push(t, reg, "charts/demo", "two", manifests, layer{"application/x-other", []byte("x")})
 	push(t, reg, "charts/demo", "none")
 	push(t, reg, "charts/demo", "image", layer{ocispec.MediaTypeImageLayerGzip, []byte("\x7fELF\x00")})
-	list := fmt.Sprintf(`{"schemaVersion":2,"mediaType":%q,"manifests":[{"mediaType":%q,"digest":%q,"size":1}]}`,
-		ocispec.MediaTypeImageIndex, ocispec.MediaTypeImageManifest, chartDigest)
-	pushManifest(t, reg, "charts/demo/manifests/index", ocispec.MediaTypeImageIndex, []byte(list))
 	srv := serveTLS(t, reg)
 	m, _ := hurried(Options{})
 	tests := map[string]struct {
@@ -115,7 +112,6 @@ func TestOCI(t *testing.T) {
 		"Manifests": {kind: Manifests, tag: "manifests", path: "deploy", want: []string{"deploy/a.yaml"}},
 		"TwoLayers": {kind: Manifests, tag: "two", err: ErrUnsupported, says: "artifact has 2 layers"},
 		"NoLayer":   {kind: Manifests, tag: "none", err: ErrUnsupported, says: "artifact has 0 layers"},
-		"Index":     {kind: Chart, tag: "index", err: ErrUnsupported, says: "an index of 1 manifests, for several platforms: name one by its digest, such as " + chartDigest},
 		"Image":     {kind: Chart, tag: "image", err: ErrUnsupported, says: "neither a tar archive nor a text file"},
 		"NoTag":     {kind: Chart, tag: "nope", err: ErrNotFound, says: "registry has no such artifact"},
 		"NoDigest":  {kind: Chart, digest: BytesDigest([]byte("nope")), err: ErrNotFound, says: "registry has no such artifact"},
@@ -293,4 +289,12 @@ func TestOneDownloadForTheFleet(t *testing.T) {
 	if n := srv.asked(""); n != 2 {
 		t.Errorf("%d requests, want 2: a manifest and a layer", n)
 	}
+}
+
+// manifestSize is how many bytes a manifest has.
+func manifestSize(t testing.TB, h http.Handler, digest string) int {
+	t.Helper()
+	rec := httptest.NewRecorder()
+	h.ServeHTTP(rec, httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/v2/charts/demo/manifests/"+digest, nil))
+	return rec.Body.Len()
 }

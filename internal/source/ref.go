@@ -145,8 +145,38 @@ func (r Ref) identity() string {
 	if r.OCI != nil {
 		parts = append(parts, "oci", r.OCI.URL, r.OCI.Tag, r.OCI.Digest, r.OCI.Path)
 	}
-	return fmt.Sprintf("%q", append(parts, r.credentialsName()))
+	return fmt.Sprintf("%q", append(parts, r.credentialsName(), r.signers()))
 }
+
+// signers are the keys by which the source must be signed, or "".
+func (r Ref) signers() string {
+	if r.Verify == nil {
+		return ""
+	}
+	return fmt.Sprintf("%q", []string{r.Verify.Keyring, r.Verify.CosignKey})
+}
+
+// keyring by which a chart must be signed, or "".
+func (r Ref) keyring() string {
+	if r.Verify == nil {
+		return ""
+	}
+	return r.Verify.Keyring
+}
+
+// cosignKey by which an artifact must be signed, or "".
+func (r Ref) cosignKey() string {
+	if r.Verify == nil {
+		return ""
+	}
+	return r.Verify.CosignKey
+}
+
+// Moves says whether the reference may lead to other content tomorrow, on a server: a branch, a tag, a range of versions.
+func (r Ref) Moves() bool { return !r.IsLocal() && r.moves() }
+
+// Key is the same for two references that always lead to the same content for the same reader, and for no others.
+func (r Ref) Key() string { return BytesDigest([]byte(r.identity())) }
 
 // credentialsName is the name of the Secret, or "".
 func (r Ref) credentialsName() string {
@@ -164,6 +194,9 @@ func (r Ref) validate() error {
 		return refuse(ErrInvalid, "", "kind %s is not one of chart, kustomize and manifests", quote(string(r.Kind)))
 	}
 	if err := r.validatePlace(); err != nil {
+		return err
+	}
+	if err := r.validateVerify(); err != nil {
 		return err
 	}
 	if r.Digest != "" {
@@ -208,6 +241,21 @@ func (r Ref) validatePath() error {
 		return refuse(ErrInvalid, "", "there is no standard input here")
 	case r.CredentialsRef != nil || r.CABundle != "":
 		return refuse(ErrInvalid, "", "credentials and certificates are for servers: a local path needs none")
+	}
+	return nil
+}
+
+// validateVerify checks that what must be signed can be.
+func (r Ref) validateVerify() error {
+	switch {
+	case r.Verify == nil:
+		return nil
+	case r.keyring() == "" && r.cosignKey() == "":
+		return refuse(ErrInvalid, "", "verify has no key: set keyring, cosignKey or both")
+	case r.cosignKey() != "" && r.OCI == nil:
+		return refuse(ErrInvalid, "", "verify.cosignKey is for OCI artifacts (oci)")
+	case r.keyring() != "" && (r.Kind != Chart || r.IsLocal() || r.Git != nil):
+		return refuse(ErrInvalid, "", "verify.keyring is for charts that are archives (helm, oci, url)")
 	}
 	return nil
 }

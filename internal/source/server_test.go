@@ -2,9 +2,15 @@ package source
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
 	"encoding/pem"
 	"io"
 	"log"
+	"math/big"
 	"net/http"
 	"net/http/cgi"
 	"net/http/httptest"
@@ -15,6 +21,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 )
@@ -32,6 +39,12 @@ type secure struct {
 // serveTLS runs an https server for a test and notes what it is asked for.
 func serveTLS(t testing.TB, h http.Handler) *secure {
 	t.Helper()
+	return serveWith(t, h, nil)
+}
+
+// serveWith is serveTLS with a configuration.
+func serveWith(t testing.TB, h http.Handler, config *tls.Config) *secure {
+	t.Helper()
 	s := &secure{}
 	s.Server = httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		s.mu.Lock()
@@ -40,6 +53,7 @@ func serveTLS(t testing.TB, h http.Handler) *secure {
 		h.ServeHTTP(w, r)
 	}))
 	s.Config.ErrorLog = log.New(io.Discard, "", 0) // handshakes that end here on purpose
+	s.TLS = config
 	s.StartTLS()
 	t.Cleanup(s.Close)
 	s.ca = string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
@@ -220,4 +234,34 @@ func mustURL(t testing.TB, address string) *url.URL {
 		t.Fatal(err)
 	}
 	return u
+}
+
+// newCertificate makes a certificate that has signed itself, and its key.
+func newCertificate(t testing.TB) (cert, key []byte) {
+	t.Helper()
+	private, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour), IsCA: true, BasicConstraintsValid: true,
+		ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageClientAuth},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, private.Public(), private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkcs8, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
+}
+
+// serveMutual is serveTLS for those with a client certificate only.
+func serveMutual(t testing.TB, cert []byte, h http.Handler) *secure {
+	t.Helper()
+	pool := x509.NewCertPool()
+	pool.AppendCertsFromPEM(cert)
+	return serveWith(t, h, &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12})
 }

@@ -30,7 +30,7 @@
 // Git is spoken by our own connections, over the messages and packs of go-git: its transports follow redirects with
 // credentials, know no guard, and read the configuration of whoever runs us.
 //
-// The package may import the api module, its own store, helm's reader of ignore files, a YAML parser, semver, the parts of
+// The package may import the api module, its own store, helm's readers of ignore and provenance files, a YAML parser, semver, the parts of
 // go-git below its porcelain, ORAS, ssh and the standard library; it knows neither rendering nor runtimes.
 package source
 

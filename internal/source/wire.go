@@ -3,6 +3,7 @@ package source
 import (
 	"bytes"
 	"context"
+	"crypto/tls"
 	"crypto/x509"
 	"io"
 	"net/http"
@@ -15,11 +16,12 @@ const maxRedirects = 5
 
 // wire is how one fetch speaks HTTP: to the server of its reference, and to whom that sends us, if the guard allows it.
 type wire struct {
-	d         *downloader
-	origin    *url.URL
-	creds     *Credentials
-	transport *http.Transport
-	rt        http.RoundTripper
+	d      *downloader
+	origin *url.URL
+	creds  *Credentials
+	rt     http.RoundTripper
+	// transports of rt, to be closed.
+	transports []*http.Transport
 }
 
 // open prepares to speak to the server of a reference.
@@ -36,9 +38,38 @@ func (d *downloader) open(ref Ref, address string) (*wire, error) {
 	if w.creds == nil {
 		w.creds = ofAddress(u)
 	}
-	w.transport = d.guard(u.Hostname()).transport(roots)
-	w.rt = &mirrored{w.transport, d.mirrors}
+	cert, err := w.creds.certificate()
+	if err != nil {
+		return nil, err
+	}
+	g := d.guard(u.Hostname())
+	w.rt = w.via(g.transport(roots))
+	if cert != nil {
+		known := g.transport(roots)
+		known.TLSClientConfig.Certificates = []tls.Certificate{*cert}
+		w.rt = &certified{origin: u, known: w.via(known), unknown: w.rt}
+	}
 	return w, nil
+}
+
+// via sends requests to mirrors, over a transport that is closed with the wire.
+func (w *wire) via(t *http.Transport) http.RoundTripper {
+	w.transports = append(w.transports, t)
+	return &mirrored{t, w.d.mirrors}
+}
+
+// certified shows the client certificate to the reference's own server only.
+type certified struct {
+	origin         *url.URL
+	known, unknown http.RoundTripper
+}
+
+// RoundTrip judges by the host that was meant.
+func (c *certified) RoundTrip(req *http.Request) (*http.Response, error) {
+	if sameOrigin(c.origin, req.URL) {
+		return c.known.RoundTrip(req)
+	}
+	return c.unknown.RoundTrip(req)
 }
 
 // guard watches over the connections of one fetch.
@@ -58,7 +89,11 @@ func (d *downloader) rootsOf(ref Ref) (*x509.CertPool, error) {
 	return pool, nil
 }
 
-func (w *wire) close() { w.transport.CloseIdleConnections() }
+func (w *wire) close() {
+	for _, t := range w.transports {
+		t.CloseIdleConnections()
+	}
+}
 
 // ask is one request.
 type ask struct {
