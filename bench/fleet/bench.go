@@ -19,6 +19,7 @@ type bench struct {
 	folder   string
 	progress io.Writer
 	sim      simulator
+	api      *api
 	plane    *plane
 	// fleet is how many runtimes are with the control plane, without the template.
 	fleet int
@@ -48,7 +49,7 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (_ *Results,
 	b := &bench{o: o, folder: folder, progress: progress, results: &Results{
 		Rig: measure.ThisRig(built), Clusters: o.clusters, Modules: o.modules, Objects: o.objects, Quick: o.quick, Figures: map[string]float64{},
 	}}
-	defer func() { err = errors.Join(err, b.plane.close(), b.sim.stop()) }()
+	defer func() { err = errors.Join(err, b.plane.close(), b.api.close(), b.sim.stop()) }()
 	err = b.measure(ctx)
 	b.results.conclude()
 	return b.results, err

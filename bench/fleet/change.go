@@ -117,7 +117,7 @@ func (b *bench) setText(ctx context.Context, name, text string) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	patch := fmt.Appendf(nil, `[{"op": "replace", "path": "/spec/modules/0/values", "value": {"text": %q}}]`, text)
-	if err := b.plane.client.Patch(ctx, &v1beta2.Kyma{ObjectMeta: named(name)}, client.RawPatch(types.JSONPatchType, patch)); err != nil {
+	if err := b.api.client.Patch(ctx, &v1beta2.Kyma{ObjectMeta: named(name)}, client.RawPatch(types.JSONPatchType, patch)); err != nil {
 		return fmt.Errorf("changing Kyma %s: %w", name, err)
 	}
 	return nil

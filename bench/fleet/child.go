@@ -9,7 +9,10 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"runtime/pprof"
+
+	"k8s.io/client-go/tools/clientcmd"
 
 	"github.com/kyma-project/mothership/controlplane"
 	"github.com/kyma-project/mothership/sim"
@@ -26,7 +29,8 @@ var children = map[string]func(config string) error{planeArgument: runPlane, sim
 
 // planeConfig says what a control plane shall be.
 type planeConfig struct {
-	Dir string
+	// Kubeconfig is the file of the control plane's API.
+	Kubeconfig string
 	// Profiles is the folder for profiles; none if empty.
 	Profiles string
 }
@@ -48,7 +52,12 @@ func runPlane(config string) (err error) {
 		return err
 	}
 	defer func() { err = errors.Join(err, stopProfile()) }()
-	cp, err := controlplane.Start(context.Background(), controlplane.Config{Local: &controlplane.Local{Dir: c.Dir}})
+	cluster, err := clientcmd.BuildConfigFromFlags("", c.Kubeconfig)
+	if err != nil {
+		return fmt.Errorf("reading the kubeconfig: %w", err)
+	}
+	debug.SetGCPercent(controlplane.GCPercent) // as the command does
+	cp, err := controlplane.Start(context.Background(), controlplane.Config{Cluster: cluster, SourceRoot: "/"})
 	if err != nil {
 		return err
 	}

@@ -55,6 +55,8 @@ type options struct {
 	idle, sick time.Duration
 	// slope also measures a tenth of the fleet.
 	slope bool
+	// join has all runtimes join, and not only a sample.
+	join bool
 	// quick waits for no quiet machine.
 	quick    bool
 	out      string
@@ -86,6 +88,7 @@ func parse(args []string) (options, error) {
 	fs.DurationVar(&o.idle, "idle", 2*time.Minute, "how long the idle fleet is looked at")
 	fs.DurationVar(&o.sick, "sick", 2*time.Minute, "how long requests to sick runtimes are counted")
 	fs.BoolVar(&o.slope, "slope", true, "measure the memory of a tenth of the fleet too")
+	fs.BoolVar(&o.join, "join", false, "have all runtimes join; without it, a sample does, and the rest is written down as the control plane would")
 	fs.BoolVar(&o.quick, "quick", false, "short windows, on a machine that may be busy: says little about times")
 	fs.StringVar(&o.out, "out", "", "file for the results; none if empty")
 	fs.StringVar(&o.profiles, "profiles", "", "folder for processor and heap profiles of the control plane; profiling slows it down")

@@ -5,52 +5,24 @@ import (
 	"fmt"
 	"io"
 	"net/http"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"time"
-
-	corev1 "k8s.io/api/core/v1"
-	"k8s.io/apimachinery/pkg/runtime"
-	"k8s.io/client-go/tools/clientcmd"
-	"sigs.k8s.io/controller-runtime/pkg/client"
-
-	"github.com/kyma-project/mothership/api/v1beta2"
-	"github.com/kyma-project/mothership/controlplane"
 )
 
-// plane is a control plane in a process of its own.
+// plane is the product: a control plane over the API, in a process of its own.
 type plane struct {
 	*process
 	config planeConfig
-	client client.Client
 }
 
 // metricsSize bounds what is read of metrics.
 const metricsSize = 16 << 20
 
 // open starts the control plane, again or for the first time, and waits until it works.
-func (p *plane) open(ctx context.Context) error {
-	child, err := startProcess(ctx, planeArgument, p.config)
-	if err != nil {
-		return err
-	}
-	p.process = child
-	scheme := runtime.NewScheme()
-	for _, add := range []func(*runtime.Scheme) error{v1beta2.AddToScheme, corev1.AddToScheme} {
-		if err := add(scheme); err != nil {
-			return fmt.Errorf("making the scheme: %w", err)
-		}
-	}
-	cfg, err := clientcmd.BuildConfigFromFlags("", filepath.Join(p.config.Dir, controlplane.KubeconfigFile))
-	if err != nil {
-		return fmt.Errorf("reading the control plane's kubeconfig: %w", err)
-	}
-	cfg.QPS, cfg.Burst = -1, 0 // the benchmark is not to wait for itself
-	if p.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
-		return fmt.Errorf("making a client: %w", err)
-	}
-	return nil
+func (p *plane) open(ctx context.Context) (err error) {
+	p.process, err = startProcess(ctx, planeArgument, p.config)
+	return err
 }
 
 func (p *plane) close() error {

@@ -5,11 +5,8 @@ import (
 	"time"
 )
 
-// restart ends the control plane and starts it again, until it has caught up.
+// restart starts the control plane again, until it has caught up.
 func (b *bench) restart(ctx context.Context, s *Size) error {
-	if err := b.plane.close(); err != nil {
-		return err
-	}
 	if err := b.quiet(ctx); err != nil {
 		return err
 	}

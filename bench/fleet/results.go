@@ -32,13 +32,14 @@ type Results struct {
 // Size is the fleet at one size. Memory is in MiB, processor time in seconds or percent of one core, requests by verb.
 type Size struct {
 	Runtimes int `json:"runtimes"`
-	// Seeding: until all was created, until all was ready.
+	// Seeding: how many runtimes really joined; until all of them were created, until all were ready.
+	Joined        int            `json:"joined"`
 	CreateSeconds float64        `json:"createSeconds"`
 	SeedSeconds   float64        `json:"seedSeconds"`
 	SeedCPU       float64        `json:"seedCPUSeconds"`
 	SeedPeak      float64        `json:"seedPeakMiB"`
 	SeedRequests  map[string]int `json:"seedRequests"`
-	// Restart: from the start of the process until its API answered and the caches were full, until nothing was to do.
+	// Restart: from the start of the process until the caches were full, until nothing was to do.
 	ReadySeconds    float64        `json:"readySeconds"`
 	RestartSeconds  float64        `json:"restartSeconds"`
 	RestartCPU      float64        `json:"restartCPUSeconds"`

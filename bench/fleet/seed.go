@@ -3,7 +3,6 @@ package main
 import (
 	"context"
 	"fmt"
-	"path/filepath"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -28,7 +27,10 @@ func (b *bench) begin(ctx context.Context) error {
 		return err
 	}
 	b.sim = simulator{s}
-	b.plane = &plane{config: planeConfig{Dir: filepath.Join(b.folder, "state"), Profiles: b.o.profiles}}
+	if b.api, err = openAPI(ctx, b.folder); err != nil {
+		return err
+	}
+	b.plane = &plane{config: planeConfig{Kubeconfig: b.api.kubeconfig, Profiles: b.o.profiles}}
 	if err := b.plane.open(ctx); err != nil {
 		return err
 	}
@@ -56,7 +58,7 @@ func (b *bench) create(ctx context.Context, objects ...client.Object) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for _, obj := range objects {
-		if err := b.plane.client.Create(ctx, obj); err != nil {
+		if err := b.api.client.Create(ctx, obj); err != nil {
 			return fmt.Errorf("creating %T %s: %w", obj, obj.GetName(), err)
 		}
 	}
@@ -71,14 +73,37 @@ func (b *bench) join(ctx context.Context, name string) error {
 	}
 	return b.create(ctx,
 		&corev1.Secret{ObjectMeta: named(name), Data: map[string][]byte{"kubeconfig": kubeconfig}},
-		&v1beta2.Runtime{ObjectMeta: named(name), Spec: v1beta2.RuntimeSpec{
-			Provider: v1beta2.ProviderBYOC, Kubeconfig: &v1beta2.KubeconfigSpec{SecretRef: v1beta2.SecretKeyReference{Name: name}},
-		}},
-		b.kymaOf(name))
+		&v1beta2.Runtime{ObjectMeta: named(name), Spec: runtimeSpec(name)}, b.kymaOf(name))
 }
 
-// seed makes the fleet as large as is said, and waits until all of it is ready.
+// runtimeSpec is that of a cluster whose kubeconfig is in the Secret of its name.
+func runtimeSpec(name string) v1beta2.RuntimeSpec {
+	return v1beta2.RuntimeSpec{
+		Provider: v1beta2.ProviderBYOC, Kubeconfig: &v1beta2.KubeconfigSpec{SecretRef: v1beta2.SecretKeyReference{Name: name, Key: "kubeconfig"}},
+	}
+}
+
+// sample is how many runtimes of each size really join, unless all shall. That takes the control plane's time; the rest is written down
+// as the control plane would have: see cloned.
+const sample = 100
+
+// seed makes the fleet as large as is said: a sample joins, and is waited for; then the control plane is ended, and the rest is made.
 func (b *bench) seed(ctx context.Context, runtimes int, s *Size) error {
+	joined := runtimes
+	if !b.o.join {
+		joined = min(runtimes, b.fleet+sample)
+	}
+	if err := b.joinAll(ctx, joined, s); err != nil {
+		return err
+	}
+	if err := b.plane.close(); err != nil {
+		return err
+	}
+	return b.cloneAll(ctx, runtimes)
+}
+
+// joinAll has runtimes join until there are as many.
+func (b *bench) joinAll(ctx context.Context, runtimes int, s *Size) error {
 	if _, err := b.sim.requests(ctx, true); err != nil {
 		return err
 	}
@@ -86,16 +111,11 @@ func (b *bench) seed(ctx context.Context, runtimes int, s *Size) error {
 	if err != nil {
 		return err
 	}
+	s.Joined = runtimes - b.fleet
 	begun := time.Now()
-	group, joining := errgroup.WithContext(ctx)
-	group.SetLimit(creators)
-	for i := b.fleet; i < runtimes; i++ {
-		group.Go(func() error { return b.join(joining, runtimeName(i)) })
-	}
-	if err := group.Wait(); err != nil {
+	if err := b.each(ctx, runtimes, b.join); err != nil {
 		return err
 	}
-	b.fleet = runtimes
 	s.CreateSeconds = time.Since(begun).Seconds()
 	if err := b.allReady(ctx, runtimes+1); err != nil {
 		return err
@@ -108,6 +128,17 @@ func (b *bench) seed(ctx context.Context, runtimes int, s *Size) error {
 	s.SeedCPU, s.SeedPeak = (after.CPU - before.CPU).Seconds(), mebibytes(after.Peak)
 	s.SeedRequests, err = b.sim.requests(ctx, true)
 	return err
+}
+
+// each makes runtimes in some way until there are as many.
+func (b *bench) each(ctx context.Context, runtimes int, make func(context.Context, string) error) error {
+	group, making := errgroup.WithContext(ctx)
+	group.SetLimit(creators)
+	for ; b.fleet < runtimes; b.fleet++ {
+		name := runtimeName(b.fleet)
+		group.Go(func() error { return make(making, name) })
+	}
+	return group.Wait()
 }
 
 // stall is how long the number of Kymas that are ready may stay the same.
@@ -141,7 +172,7 @@ func (b *bench) countReady(ctx context.Context) (ready int, example string, err 
 	next := ""
 	for more := true; more; more = next != "" {
 		var list v1beta2.KymaList
-		if err := b.plane.client.List(ctx, &list, client.InNamespace(space), client.Limit(page), client.Continue(next)); err != nil {
+		if err := b.api.client.List(ctx, &list, client.InNamespace(space), client.Limit(page), client.Continue(next)); err != nil {
 			return 0, "", fmt.Errorf("counting what is ready: %w", err)
 		}
 		for i := range list.Items {

@@ -53,7 +53,7 @@ func (b *bench) upgradeAll(ctx context.Context) (Applied, map[string]int, error)
 	}
 	begun := time.Now()
 	patch := fmt.Appendf(nil, `{"spec": {"channels": [{"channel": %q, "version": %q}]}}`, channel, second)
-	if err := b.plane.client.Patch(ctx, &v1beta2.ModuleReleaseMeta{ObjectMeta: named(module)}, client.RawPatch(types.MergePatchType, patch)); err != nil {
+	if err := b.api.client.Patch(ctx, &v1beta2.ModuleReleaseMeta{ObjectMeta: named(module)}, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return a, nil, fmt.Errorf("upgrading %s: %w", module, err)
 	}
 	want := (b.fleet + 1) * b.o.objects

@@ -2,7 +2,7 @@
 // planes that do so for a fleet.
 //
 // It only joins what internal/cli has to the process that it runs in: arguments, streams, environment and signals. It may
-// import the root package and internal/cli.
+// import the root package, controlplane and internal/cli.
 package main
 
 import (
@@ -10,6 +10,7 @@ import (
 	"runtime/debug"
 
 	"github.com/kyma-project/mothership"
+	"github.com/kyma-project/mothership/controlplane"
 	"github.com/kyma-project/mothership/internal/cli"
 )
 
@@ -35,12 +36,9 @@ const collectAt = 400
 // serving undoes that for a control plane, which lives long and holds a fleet.
 func serving() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(collectServing)
+		debug.SetGCPercent(controlplane.GCPercent)
 	}
 }
-
-// collectServing is Go's default.
-const collectServing = 100
 
 func run() int {
 	ctx, stop := cli.Interruptible()
