@@ -142,6 +142,14 @@ type ModuleTemplateSpec struct {
 	//
 	// +optional
 	PerRuntime bool `json:"perRuntime,omitempty"`
+	// serviceAccountName is a service account in the module's namespace of the runtime, as which the module's objects are written and
+	// deleted: the module can do no more than that account may. It must exist; its rights are given in the runtime, by Roles. Default:
+	// the identity of the runtime's kubeconfig, which must be allowed to impersonate the account otherwise.
+	//
+	// +optional
+	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="a service account's name has lower-case letters, digits, dots and dashes"
+	// +kubebuilder:validation:MaxLength=253
+	ServiceAccountName string `json:"serviceAccountName,omitempty"`
 }
 
 // Source says where a module comes from: exactly one field is set.

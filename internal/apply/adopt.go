@@ -34,7 +34,7 @@ func (s *Set) adopt(ctx context.Context, step *Step) error {
 		if err != nil || patch == nil {
 			return err
 		}
-		err = s.t.Client.Patch(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, types.JSONPatchType, patch,
+		err = s.t.Writer.Patch(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, types.JSONPatchType, patch,
 			cluster.PatchOptions{Manager: v1beta2.FieldManager}, step.live)
 		if !errors.Is(err, cluster.ErrConflict) && !errors.Is(err, cluster.ErrInvalid) {
 			return err

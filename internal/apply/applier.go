@@ -1,10 +1,12 @@
 package apply
 
 import (
+	"context"
 	"sync"
 	"time"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
+	"k8s.io/apimachinery/pkg/types"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/cluster"
@@ -79,10 +81,20 @@ func (id ID) String() string { return id.Namespace + "/" + id.Module }
 type Target struct {
 	// Client talks to it.
 	Client cluster.Client
+	// Writer writes and deletes the module's objects, where that is to be done by another identity than the Client's. Inventories,
+	// the namespace of a module and everything that is only read stay with Client. Default: Client.
+	Writer Writer
 	// UID of its kube-system namespace: it tells clusters apart, also behind the same address.
 	UID string
 	// ServerVersion such as v1.36.3: what a server rewrites is remembered per version.
 	ServerVersion string
+}
+
+// Writer is the part of cluster.Client by which objects of modules are changed.
+type Writer interface {
+	Apply(ctx context.Context, r cluster.Resource, namespace, name string, body []byte, o cluster.ApplyOptions, into any) error
+	Patch(ctx context.Context, r cluster.Resource, namespace, name string, pt types.PatchType, body []byte, o cluster.PatchOptions, into any) error
+	Delete(ctx context.Context, r cluster.Resource, namespace, name string, o cluster.DeleteOptions) error
 }
 
 var (

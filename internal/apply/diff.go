@@ -130,7 +130,7 @@ func (s *Set) dryCreate(ctx context.Context, p *Plan, step *Step) error {
 }
 
 func (s *Set) dryRun(ctx context.Context, step *Step, body []byte, into any) error {
-	return s.t.Client.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, body,
+	return s.t.Writer.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, body,
 		cluster.ApplyOptions{Manager: step.Object.Manager, Force: true, DryRun: true}, into)
 }
 

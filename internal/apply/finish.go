@@ -74,7 +74,7 @@ func (s *Set) pruneStage(ctx context.Context, extras []*Extra) error {
 	for i, e := range extras {
 		g.Go(func() error {
 			if err := s.pruneOne(ctx, e); err != nil {
-				errs[i] = &ObjectError{Object: e.Ref, Err: err}
+				errs[i] = &ObjectError{Object: e.Ref, Hint: hintOf(err), Err: err}
 			}
 			return nil
 		})
@@ -104,7 +104,7 @@ func (s *Set) pruneOne(ctx context.Context, e *Extra) error {
 // delete removes one object by its UID. One that is gone, or that is another object by now, is fine.
 func (s *Set) delete(ctx context.Context, e *Extra) error {
 	err := s.inServedVersion(ctx, e, func(r cluster.Resource) error {
-		return s.t.Client.Delete(ctx, r, e.Ref.Namespace, e.Ref.Name,
+		return s.t.Writer.Delete(ctx, r, e.Ref.Namespace, e.Ref.Name,
 			cluster.DeleteOptions{UID: e.live.UID, Propagation: metav1.DeletePropagationBackground})
 	})
 	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) {
@@ -124,7 +124,7 @@ func (s *Set) releaseOne(ctx context.Context, e *Extra) error {
 		return err
 	}
 	err = s.inServedVersion(ctx, e, func(r cluster.Resource) error {
-		return s.t.Client.Patch(ctx, r, e.Ref.Namespace, e.Ref.Name, types.MergePatchType, patch,
+		return s.t.Writer.Patch(ctx, r, e.Ref.Namespace, e.Ref.Name, types.MergePatchType, patch,
 			cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
 	})
 	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) {

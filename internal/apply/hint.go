@@ -14,9 +14,20 @@ import (
 	"github.com/kyma-project/mothership/internal/cluster"
 )
 
+// hintOf is what an error says itself that a person can do about it, by a method Hint, or empty.
+func hintOf(err error) string {
+	var hinted interface{ Hint() string }
+	if errors.As(err, &hinted) {
+		return hinted.Hint()
+	}
+	return ""
+}
+
 // hintFor says what a person can do about an error of the server, or is empty.
 func hintFor(err error, step *Step) string {
 	switch {
+	case hintOf(err) != "":
+		return hintOf(err)
 	case errors.Is(err, cluster.ErrForbidden):
 		return "give the identity in the kubeconfig the right to do this, or ask the admission policy's owner"
 	case errors.Is(err, cluster.ErrInvalid) && step.live != nil && namesField(err):

@@ -190,7 +190,7 @@ func (s *Set) poke(ctx context.Context, name string, uid types.UID, now time.Tim
 	if err != nil {
 		return err
 	}
-	err = s.t.Client.Patch(ctx, crds, "", name, types.MergePatchType, patch, cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
+	err = s.t.Writer.Patch(ctx, crds, "", name, types.MergePatchType, patch, cluster.PatchOptions{Manager: v1beta2.FieldManager}, nil)
 	if errors.Is(err, cluster.ErrNotFound) || errors.Is(err, cluster.ErrConflict) || errors.Is(err, cluster.ErrInvalid) {
 		return nil
 	}

@@ -245,7 +245,7 @@ func (step *Step) first() bool {
 // send applies an object, making the module's namespace where it has gone missing.
 func (s *Set) send(ctx context.Context, step *Step, body []byte, answer *metav1.PartialObjectMetadata) error {
 	write := func() error {
-		return s.t.Client.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, body,
+		return s.t.Writer.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, body,
 			cluster.ApplyOptions{Manager: step.Object.Manager, Force: true}, answer)
 	}
 	err := write()

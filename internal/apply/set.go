@@ -88,6 +88,9 @@ func (a *Applier) Open(ctx context.Context, t Target, id ID) (*Set, error) {
 
 // set is a set whose parent was not read yet.
 func (a *Applier) set(t Target, id ID) *Set {
+	if t.Writer == nil {
+		t.Writer = t.Client
+	}
 	return &Set{a: a, t: t, id: id, setID: bundle.ApplySetID(id.Namespace, id.Module)}
 }
 

@@ -24,6 +24,7 @@ type flags struct {
 	name, namespace string
 	adopt           bool
 	perRuntime      bool
+	serviceAccount  string
 	yield           []string
 	values          valueFlags
 
@@ -58,6 +59,7 @@ func (f *flags) addTo(cmd *cobra.Command, output string) {
 	fs.BoolVar(&f.adopt, "adopt", false, "take over objects that exist and are not the module's")
 	fs.StringArrayVar(&f.yield, "yield", nil, "a field to set once and then leave to others: `[GROUP/]KIND:/POINTER`; repeatable")
 	fs.BoolVar(&f.perRuntime, "per-runtime", false, "let templates draw randomness, once per cluster")
+	fs.StringVar(&f.serviceAccount, "service-account", "", "write and delete the objects as this service account of the module's namespace: `NAME`")
 	fs.BoolVar(&f.isolate, "isolate", false, "render local files too in a child process that can be stopped, as downloads always are")
 	fs.StringVar(&f.memoryLimit, "memory-limit", "512Mi", "memory that rendering may use: `SIZE`")
 	fs.BoolVar(&f.wait, "wait", false, "wait until every object is ready")
@@ -137,7 +139,7 @@ func (f *flags) module(cmd *cobra.Command, needsSource bool) (mothership.Module,
 	if err != nil {
 		return m, err
 	}
-	m.Template = v1beta2.ModuleTemplateSpec{Source: f.source(), Adopt: f.adopt, PerRuntime: f.perRuntime, Yield: yield}
+	m.Template = v1beta2.ModuleTemplateSpec{Source: f.source(), Adopt: f.adopt, PerRuntime: f.perRuntime, Yield: yield, ServiceAccountName: f.serviceAccount}
 	if needsSource {
 		m.Values, err = f.values.merge(cmd)
 	}

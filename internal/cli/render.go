@@ -29,7 +29,7 @@ func (a *app) render() *cobra.Command {
 	f.addTo(cmd, asYAML)
 	cmd.Flags().StringVar(&o.KubeVersion, "kube-version", "", "the `VERSION` of Kubernetes that charts see (default: the one this program was built for)")
 	cmd.Flags().StringSliceVar(&o.APIVersions, "api-versions", nil, "APIs that charts see beside the built-in ones: `GROUP/VERSION[/KIND]`; repeatable")
-	hide(cmd, "kubeconfig", "context", "adopt", "yield", "wait")
+	hide(cmd, "kubeconfig", "context", "adopt", "yield", "wait", "service-account")
 	return cmd
 }
 

@@ -46,6 +46,8 @@ type treatment struct {
 	Adopt      bool
 	PerRuntime bool
 	Reconciler string
+	// ServiceAccountName is left out where there is none, so that templates without one keep their digests.
+	ServiceAccountName string `json:",omitempty"`
 }
 
 // digest names a module's input: "hmac-sha256:<hex>" over what it is rendered from and how it is treated. Empty without a
@@ -59,6 +61,7 @@ func (r *Reconciler) digest(c reconciler.Component, req render.Request) string {
 	how, err := json.Marshal(treatment{
 		Data: canonical(t.Data), Manager: t.Manager, Health: t.Health, Yield: t.Yield,
 		Adopt: t.Adopt, PerRuntime: t.PerRuntime, Reconciler: t.Reconciler,
+		ServiceAccountName: t.ServiceAccountName,
 	})
 	if err != nil {
 		how = fmt.Appendf(nil, "%#v", t) // cannot be: all of it came from JSON

@@ -72,19 +72,20 @@ func TestEachFieldOfATemplateIsDigested(t *testing.T) {
 	}
 	before := digest(base)
 	changes := map[string]func(*v1beta2.ModuleTemplateSpec){
-		"ModuleName": func(s *v1beta2.ModuleTemplateSpec) { s.ModuleName = "other" },
-		"Version":    func(s *v1beta2.ModuleTemplateSpec) { s.Version = "2.0.0" },
-		"Namespace":  func(s *v1beta2.ModuleTemplateSpec) { s.Namespace = "other" },
-		"Needs":      func(s *v1beta2.ModuleTemplateSpec) { s.Needs = []string{"x"} },
-		"Reconciler": func(s *v1beta2.ModuleTemplateSpec) { s.Reconciler = "mine" },
-		"Source":     func(s *v1beta2.ModuleTemplateSpec) { s.Source.Chart = chart(t, config("a", "2")) },
-		"Values":     func(s *v1beta2.ModuleTemplateSpec) { s.Values = raw(`{"a":1}`) },
-		"Data":       func(s *v1beta2.ModuleTemplateSpec) { s.Data = raw(`{"kind":"Widget"}`) },
-		"Manager":    func(s *v1beta2.ModuleTemplateSpec) { s.Manager = &v1beta2.Manager{Kind: "Widget", Version: "v1"} },
-		"Health":     func(s *v1beta2.ModuleTemplateSpec) { s.Health = []v1beta2.HealthRule{{Kind: "Widget", Ready: "true"}} },
-		"Yield":      func(s *v1beta2.ModuleTemplateSpec) { s.Yield = []v1beta2.YieldRule{{Paths: []string{"/data"}}} },
-		"Adopt":      func(s *v1beta2.ModuleTemplateSpec) { s.Adopt = true },
-		"PerRuntime": func(s *v1beta2.ModuleTemplateSpec) { s.PerRuntime = true },
+		"ModuleName":         func(s *v1beta2.ModuleTemplateSpec) { s.ModuleName = "other" },
+		"Version":            func(s *v1beta2.ModuleTemplateSpec) { s.Version = "2.0.0" },
+		"Namespace":          func(s *v1beta2.ModuleTemplateSpec) { s.Namespace = "other" },
+		"Needs":              func(s *v1beta2.ModuleTemplateSpec) { s.Needs = []string{"x"} },
+		"Reconciler":         func(s *v1beta2.ModuleTemplateSpec) { s.Reconciler = "mine" },
+		"Source":             func(s *v1beta2.ModuleTemplateSpec) { s.Source.Chart = chart(t, config("a", "2")) },
+		"Values":             func(s *v1beta2.ModuleTemplateSpec) { s.Values = raw(`{"a":1}`) },
+		"Data":               func(s *v1beta2.ModuleTemplateSpec) { s.Data = raw(`{"kind":"Widget"}`) },
+		"Manager":            func(s *v1beta2.ModuleTemplateSpec) { s.Manager = &v1beta2.Manager{Kind: "Widget", Version: "v1"} },
+		"Health":             func(s *v1beta2.ModuleTemplateSpec) { s.Health = []v1beta2.HealthRule{{Kind: "Widget", Ready: "true"}} },
+		"Yield":              func(s *v1beta2.ModuleTemplateSpec) { s.Yield = []v1beta2.YieldRule{{Paths: []string{"/data"}}} },
+		"Adopt":              func(s *v1beta2.ModuleTemplateSpec) { s.Adopt = true },
+		"PerRuntime":         func(s *v1beta2.ModuleTemplateSpec) { s.PerRuntime = true },
+		"ServiceAccountName": func(s *v1beta2.ModuleTemplateSpec) { s.ServiceAccountName = "team" },
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[v1beta2.ModuleTemplateSpec]()) {
 		change := changes[field.Name]

@@ -115,6 +115,9 @@ func (r *Reconciler) openSet(ctx context.Context, rt *Runtime, c reconciler.Comp
 	if err != nil {
 		return nil, err
 	}
+	if name := c.Template.ServiceAccountName; name != "" {
+		target.Writer = rt.account(c.Namespace, name)
+	}
 	set, err := r.o.Applier.Open(ctx, target, apply.ID{Namespace: c.Namespace, Module: c.Name})
 	if errors.Is(err, apply.ErrForeignSet) {
 		return nil, err

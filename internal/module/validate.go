@@ -24,5 +24,10 @@ func validateIdentity(c reconciler.Component) error {
 	}
 	check("name", c.Name)
 	check("namespace", c.Namespace)
+	if name := c.Template.ServiceAccountName; name != "" {
+		if problems := validation.IsDNS1123Subdomain(name); len(problems) > 0 {
+			errs = append(errs, fmt.Errorf("%w: serviceAccountName %q: %s", ErrInvalid, name, strings.Join(problems, "; ")))
+		}
+	}
 	return errors.Join(errs...)
 }

@@ -85,6 +85,7 @@ func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error
 	if err != nil {
 		return q.fail(ReasonInvalid, 0, err)
 	}
+	c.impersonate(req.Header)
 	resp, reqCtx, err := c.gate.send(req, q.verb, q.lasts)
 	if err != nil {
 		if ctx.Err() != nil {

@@ -16,6 +16,8 @@ type Client struct {
 	gate    *gate
 	retries int
 	mapping *mapping
+	// as is the user that requests are made as in place of the configuration's own; empty: nobody else.
+	as string
 
 	backoff  func(attempt int) time.Duration
 	watchFor func() time.Duration

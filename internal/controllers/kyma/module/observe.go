@@ -96,7 +96,7 @@ func (c *Controller) describe(ctx context.Context, r run, o *observation) error 
 	o.component = reconciler.Component{Name: o.desired.Name, Namespace: o.desired.Namespace, Deleting: o.desired.Deleting}
 	if o.desired.Deleting {
 		if t := c.o.Catalog.In(o.name.Namespace).Template(o.desired.Name, o.desired.Version); t != nil {
-			o.component.Template.Reconciler = t.Spec.Reconciler
+			o.component.Template.Reconciler, o.component.Template.ServiceAccountName = t.Spec.Reconciler, t.Spec.ServiceAccountName
 		}
 		return nil
 	}
