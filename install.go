@@ -146,7 +146,7 @@ func (run *installation) result() *Result {
 	}
 	rendered := run.session.Rendered()
 	out.SourceDigest, out.BundleDigest = rendered.SourceDigest, rendered.Bundle.Digest
-	out.Hooks, out.Warnings = rendered.Bundle.Hooks, rendered.Bundle.Warnings
+	out.Hooks, out.Images, out.Warnings = rendered.Bundle.Hooks, rendered.Bundle.Images, rendered.Bundle.Warnings
 	if plan := run.session.Plan(); plan != nil {
 		out.Objects, out.Warnings = run.objects(plan), append(out.Warnings, contested(plan)...)
 	}

@@ -65,6 +65,9 @@ type Options struct {
 	Parallel int
 	// Sources says how what is not on the local disk is fetched.
 	Sources Sources
+	// PostRender is done to the objects of every module, besides what its template says: images taken from mirrors, pull
+	// secrets, labels and annotations. Default: nothing.
+	PostRender v1beta2.PostRender
 	// Stdin is read for Manifests("-"). Default: none.
 	Stdin io.Reader
 	// Owner is the identity of the control plane that modules belong to: those of others are refused. Give one to look at, or
@@ -106,7 +109,7 @@ func New(o Options) *Installer {
 		Sources:  o.Sources.fetcher(),
 		Renderer: newRenderer(o),
 		Applier:  apply.New(apply.Options{Parallel: o.Parallel, Owner: o.Owner}),
-		Stdin:    o.Stdin,
+		Stdin:    o.Stdin, PostRender: o.PostRender,
 	})}
 }
 

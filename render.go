@@ -32,7 +32,7 @@ func (i *Installer) Render(ctx context.Context, m Module, o RenderOptions) (*Ren
 	}
 	out := &Rendered{
 		Module: m.Name, Namespace: m.Namespace, SourceDigest: r.SourceDigest,
-		BundleDigest: r.Bundle.Digest, Hooks: r.Bundle.Hooks, Warnings: r.Bundle.Warnings,
+		BundleDigest: r.Bundle.Digest, Hooks: r.Bundle.Hooks, Images: r.Bundle.Images, Warnings: r.Bundle.Warnings,
 	}
 	for _, obj := range r.Bundle.Objects {
 		out.Objects = append(out.Objects, Object{Ref: obj.Ref, Stage: obj.Stage.String(), JSON: slices.Clone(obj.Bytes)})

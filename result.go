@@ -29,6 +29,8 @@ type (
 	NotReady = apply.NotReady
 	// Hook is a Helm hook of a chart. Hooks are reported and never run.
 	Hook = bundle.Hook
+	// Image is the reference of an image that was replaced by that of a mirror.
+	Image = bundle.Image
 	// ObjectError is an error at one object; it carries a hint.
 	ObjectError = apply.ObjectError
 	// FailedError says that objects can no longer become ready by themselves.
@@ -63,6 +65,8 @@ type Result struct {
 	Blocking []Ref `json:"blocking,omitempty"`
 	// Hooks of the chart, which were not run.
 	Hooks []Hook `json:"hooks,omitempty"`
+	// Images that are taken from a mirror (Options.PostRender).
+	Images []Image `json:"images,omitempty"`
 	// Warnings for people.
 	Warnings []string `json:"warnings,omitempty"`
 	// Requests made to the cluster, by verb.
@@ -119,6 +123,7 @@ type Rendered struct {
 	BundleDigest string   `json:"bundleDigest"`
 	Objects      []Object `json:"objects"`
 	Hooks        []Hook   `json:"hooks,omitempty"`
+	Images       []Image  `json:"images,omitempty"`
 	Warnings     []string `json:"warnings,omitempty"`
 }
 

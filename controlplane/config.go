@@ -9,6 +9,8 @@ import (
 	"github.com/go-logr/logr"
 	"k8s.io/client-go/rest"
 
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/render/post"
 	"github.com/kyma-project/mothership/reconciler"
 )
 
@@ -28,6 +30,9 @@ type Config struct {
 	// RenderCommand starts a child process that renders downloads (see mothership.RenderChild), so that none can harm the control
 	// plane. Without it they are rendered in this process.
 	RenderCommand []string
+	// PostRender is done to the objects of every module, besides what its template says: images taken from mirrors, pull
+	// secrets, labels and annotations. Default: nothing.
+	PostRender v1beta2.PostRender
 	// SourceRoot is the folder that templates' local paths must be in. "/" allows all; empty allows none, except that a Local
 	// control plane allows all.
 	SourceRoot string
@@ -91,7 +96,7 @@ func (c *Config) Validate() error {
 	case c.SourceRoot != "" && !filepath.IsAbs(c.SourceRoot):
 		return fmt.Errorf("SourceRoot is %q: it must be an absolute path", c.SourceRoot)
 	}
-	return nil
+	return post.Check(c.PostRender)
 }
 
 func (c Config) withDefaults() Config {

@@ -59,7 +59,8 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 	fleet, err := controllers.New(controllers.Options{
 		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
 		Sources: cp.sources(mgr.GetAPIReader()), Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
-		Engine: engine.Options{Workers: cp.cfg.Workers}, Verify: cp.cfg.VerifyInterval, Shard: shard,
+		PostRender: cp.cfg.PostRender,
+		Engine:     engine.Options{Workers: cp.cfg.Workers}, Verify: cp.cfg.VerifyInterval, Shard: shard,
 		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Retries: callRetries},
 	})
 	if err != nil {

@@ -150,6 +150,11 @@ type ModuleTemplateSpec struct {
 	// +kubebuilder:validation:XValidation:rule="self.matches('^[a-z0-9]([-.a-z0-9]*[a-z0-9])?$')",message="a service account's name has lower-case letters, digits, dots and dashes"
 	// +kubebuilder:validation:MaxLength=253
 	ServiceAccountName string `json:"serviceAccountName,omitempty"`
+	// postRender is done to the objects after they were rendered, in addition to what the control plane does to all modules.
+	// Where both say something different about the same, this counts.
+	//
+	// +optional
+	PostRender *PostRender `json:"postRender,omitempty"`
 }
 
 // Source says where a module comes from: exactly one field is set.

@@ -28,7 +28,8 @@ var imports = map[string][]string{
 	"reconciler": {"api/v1beta2"},
 
 	// Siblings: they never import each other. apply uses the contract that remote fulfils.
-	"internal/render":                {"api/v1beta2", "internal/bundle", "internal/kind", "internal/source"},
+	"internal/render":                {"api/v1beta2", "internal/bundle", "internal/kind", "internal/render/post", "internal/source"},
+	"internal/render/post":           {"api/v1beta2", "internal/bundle"},
 	"internal/apply":                 {"api/v1beta2", "internal/bundle", "internal/cluster", "internal/kind"},
 	"internal/remote":                {"internal/cluster", "internal/kind"},
 	"internal/infra":                 {"api/v1beta2"},
@@ -42,7 +43,7 @@ var imports = map[string][]string{
 	// Where they meet.
 	"internal/module": {
 		"api/v1beta2", "internal/apply", "internal/bundle", "internal/cluster", "internal/kind", "internal/remote",
-		"internal/render", "internal/source", "reconciler",
+		"internal/render", "internal/render/post", "internal/source", "reconciler",
 	},
 
 	// The fleet: what the controllers share, the controllers, and the only place that wires everything.
@@ -71,7 +72,7 @@ var imports = map[string][]string{
 	},
 	"controlplane": {
 		"api/crd", "api/v1beta2", "internal/controllers", "internal/engine", "internal/infra", "internal/infra/byoc", "internal/infra/local",
-		"internal/infra/local/provider", "internal/remote", "internal/render", "internal/shard", "internal/source", "reconciler",
+		"internal/infra/local/provider", "internal/remote", "internal/render", "internal/render/post", "internal/shard", "internal/source", "reconciler",
 	},
 
 	// The library, and the commands on top of it.
@@ -150,6 +151,7 @@ var foreign = map[string][]string{
 		"github.com/go-git/go-git/v5/storage/memory", "github.com/opencontainers/image-spec", "oras.land/oras-go/v2", "golang.org/x/crypto/ssh",
 	},
 	"internal/source/store": {},
+	"internal/render/post":  {"k8s.io/apimachinery"},
 	"internal/infra":        {},
 	"internal/archtest":     {},
 	"hack/reference":        {"sigs.k8s.io/yaml"},

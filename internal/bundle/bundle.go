@@ -89,6 +89,16 @@ type Hook struct {
 	Origin string `json:"origin,omitempty"`
 }
 
+// Image is the reference of an image that was replaced by that of a mirror.
+type Image struct {
+	Ref
+	// Path is the JSON pointer (RFC 6901) of the field in the object.
+	Path string `json:"path"`
+	// From is what the source says, To what stands in the bundle.
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
 // Bundle is a rendered module. It is immutable and safe for concurrent use.
 type Bundle struct {
 	// Module and Namespace are the identity of the module in a runtime.
@@ -99,6 +109,8 @@ type Bundle struct {
 	Objects []*Object
 	// Hooks that were left out.
 	Hooks []Hook
+	// Images that are taken from a mirror.
+	Images []Image
 	// Warnings of the rendering, for people.
 	Warnings []string
 }

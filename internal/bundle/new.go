@@ -63,8 +63,9 @@ type Options struct {
 	// ScopeOf knows the scope of kinds that the catalogue declares; nil knows none. Built-in kinds and those that
 	// the bundle defines itself are not asked for.
 	ScopeOf func(schema.GroupKind) kind.Scope
-	// Hooks and Warnings are passed on to the bundle.
+	// Hooks, Images and Warnings are passed on to the bundle.
 	Hooks    []Hook
+	Images   []Image
 	Warnings []string
 }
 
@@ -106,7 +107,7 @@ func New(manifests []Manifest, o Options) (*Bundle, error) {
 	}
 	return &Bundle{
 		Module: o.Module, Namespace: o.Namespace, Digest: digestOf(objects),
-		Objects: objects, Hooks: o.Hooks, Warnings: o.Warnings,
+		Objects: objects, Hooks: o.Hooks, Images: o.Images, Warnings: o.Warnings,
 	}, nil
 }
 

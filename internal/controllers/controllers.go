@@ -64,6 +64,8 @@ type Options struct {
 	// Sources and Renderer of modules. Needed.
 	Sources  source.Fetcher
 	Renderer render.Renderer
+	// PostRender is done to the objects of every module.
+	PostRender v1beta2.PostRender
 	// Reconcilers that templates can name.
 	Reconcilers map[string]reconciler.Reconciler
 	// Engine's options; Observe is used.
@@ -129,7 +131,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 	})
 	builtin := module.New(module.Options{
 		Sources: o.Sources, Renderer: o.Renderer, Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
-		Applied: f.applied,
+		PostRender: o.PostRender, Applied: f.applied,
 	})
 	f.modules = kymamodule.New(kymamodule.Options{
 		Cache: cached, Live: live, Writer: cached, Catalog: store, Access: f.access, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,

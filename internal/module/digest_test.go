@@ -86,6 +86,9 @@ func TestEachFieldOfATemplateIsDigested(t *testing.T) {
 		"Adopt":              func(s *v1beta2.ModuleTemplateSpec) { s.Adopt = true },
 		"PerRuntime":         func(s *v1beta2.ModuleTemplateSpec) { s.PerRuntime = true },
 		"ServiceAccountName": func(s *v1beta2.ModuleTemplateSpec) { s.ServiceAccountName = "team" },
+		"PostRender": func(s *v1beta2.ModuleTemplateSpec) {
+			s.PostRender = &v1beta2.PostRender{Labels: map[string]string{"a": "b"}}
+		},
 	}
 	for _, field := range reflect.VisibleFields(reflect.TypeFor[v1beta2.ModuleTemplateSpec]()) {
 		change := changes[field.Name]

@@ -6,13 +6,16 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"slices"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/apply"
 	"github.com/kyma-project/mothership/internal/bundle"
 	"github.com/kyma-project/mothership/internal/kind"
 	"github.com/kyma-project/mothership/internal/render"
+	"github.com/kyma-project/mothership/internal/render/post"
 	"github.com/kyma-project/mothership/internal/source"
 	"github.com/kyma-project/mothership/reconciler"
 )
@@ -48,7 +51,7 @@ func (r *Reconciler) Render(ctx context.Context, c reconciler.Component, o Rende
 		return nil, err
 	}
 	out := &Rendered{Bundle: b, SourceDigest: req.Tree.Digest, InputDigest: r.digest(c, req)}
-	return out, out.addDefault(c)
+	return out, out.addDefault(c, req.PostRender)
 }
 
 // request fetches a module's source and says what is to be rendered of it.
@@ -68,12 +71,13 @@ func (r *Reconciler) request(ctx context.Context, c reconciler.Component, o Rend
 	}
 	return render.Request{
 		Tree: tree, Kind: render.Kind(ref.Kind), Module: c.Name, Namespace: c.Namespace, Values: values,
-		Capabilities: o.Capabilities, PerRuntime: o.PerRuntime, Secret: o.Secret,
+		Capabilities: o.Capabilities, PerRuntime: o.PerRuntime, Secret: o.Secret, PostRender: post.Merge(r.o.PostRender, c.Template.PostRender),
 	}, nil
 }
 
-// addDefault adds the module's default custom resource, which is created once and then belongs to its users.
-func (out *Rendered) addDefault(c reconciler.Component) error {
+// addDefault adds the module's default custom resource, which is created once and then belongs to its users. It is no part of what
+// the renderer made, so that the post-render step has not seen it.
+func (out *Rendered) addDefault(c reconciler.Component, options v1beta2.PostRender) error {
 	if c.Template.Data == nil || len(c.Template.Data.Raw) == 0 {
 		return nil
 	}
@@ -81,10 +85,13 @@ func (out *Rendered) addDefault(c reconciler.Component) error {
 	if err := json.Unmarshal(c.Template.Data.Raw, &obj); err != nil {
 		return fmt.Errorf("reading the default custom resource (data) of module %q: %w", c.Name, err)
 	}
+	report := post.Apply(options, []map[string]any{obj})
 	b, err := out.Bundle.With([]bundle.Manifest{{Object: obj, Origin: "data", Once: true}}, func(schema.GroupKind) kind.Scope { return kind.ScopeUnknown })
 	if err != nil {
 		return err
 	}
+	b.Images = slices.Concat(b.Images, report.Images)
+	b.Warnings = slices.Concat(b.Warnings, report.Warnings)
 	out.Bundle = b
 	return nil
 }

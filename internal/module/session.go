@@ -8,6 +8,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/apply"
 	"github.com/kyma-project/mothership/internal/render"
 	"github.com/kyma-project/mothership/internal/source"
@@ -25,6 +26,8 @@ type Options struct {
 	// Key of input digests. A control plane has one of its own, so that nobody can guess values from digests; without one,
 	// there are none.
 	Key []byte
+	// PostRender is done to the objects of every module, besides what its template says.
+	PostRender v1beta2.PostRender
 	// Stdin is read for a source with the path "-".
 	Stdin io.Reader
 	// Applied is told what a module's objects look like while nothing drifts: after each time that it was applied to the end, and

@@ -157,6 +157,7 @@ func TestInputDigest(t *testing.T) {
 		"Trust":           func(r *Request) { r.Tree.Trusted = true },
 		"Secret unused":   func(r *Request) { r.Secret = []byte("secret") },
 		"Root left empty": func(r *Request) { r.Tree.Root = "" },
+		"Nothing to do":   func(r *Request) { r.PostRender.Pods = true },
 	}
 	for name, change := range same {
 		r := base()
@@ -182,6 +183,7 @@ func TestInputDigest(t *testing.T) {
 		"Runtime":    func(r *Request) { r.PerRuntime = "uid" },
 		"Secret":     func(r *Request) { r.PerRuntime, r.Secret = "uid", []byte("secret") },
 		"Scopes":     func(r *Request) { r.ScopeDigest = "x" },
+		"PostRender": func(r *Request) { r.PostRender.Labels = map[string]string{"a": "b"} },
 		"NoTree":     func(r *Request) { r.Tree = nil },
 	} {
 		r := base()

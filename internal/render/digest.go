@@ -7,9 +7,12 @@ import (
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"fmt"
 	"io"
 	"math"
+
+	"github.com/kyma-project/mothership/internal/render/post"
 )
 
 // rendererVersion is part of every input digest: change it with every change of what a request renders to, including
@@ -45,6 +48,10 @@ func InputDigest(key []byte, r Request) string {
 	}
 	writeSized(mac, r.ScopeDigest)
 	writeSized(mac, string(encodeValues(r.Values)))
+	if !post.IsZero(r.PostRender) {
+		options, _ := json.Marshal(r.PostRender) // strings and maps of them, which JSON sorts
+		writeSized(mac, string(options))
+	}
 	return "hmac-sha256:" + hex.EncodeToString(mac.Sum(nil))
 }
 

@@ -11,8 +11,10 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/bundle"
 	"github.com/kyma-project/mothership/internal/kind"
+	"github.com/kyma-project/mothership/internal/render/post"
 	"github.com/kyma-project/mothership/internal/source"
 )
 
@@ -56,6 +58,8 @@ type Request struct {
 	ScopeOf func(schema.GroupKind) kind.Scope
 	// ScopeDigest names what ScopeOf knows, so that a result is not reused after a change of it.
 	ScopeDigest string
+	// PostRender is done to the objects, once, before they are serialised.
+	PostRender v1beta2.PostRender
 }
 
 // Renderer renders requests. It is safe for concurrent use.
@@ -186,6 +190,9 @@ func (r *Request) validate() error {
 	case r.PerRuntime != "" && len(r.Secret) < 16:
 		return problem("rendering per runtime needs a secret of at least 16 bytes that stays the same")
 	}
+	if err := post.Check(r.PostRender); err != nil {
+		return problem("%s", err)
+	}
 	_, err := r.Capabilities.normalise()
 	return err
 }
@@ -224,17 +231,28 @@ func manifestsOf(ctx context.Context, r *Request, limits Limits) (*output, error
 
 // bundle makes the bundle. Its errors about objects become those of this package.
 func (o *output) bundle(r *Request) (*bundle.Bundle, error) {
+	report := post.Apply(r.PostRender, o.fields())
 	manifests := make([]bundle.Manifest, len(o.objects))
 	for i, obj := range o.objects {
 		manifests[i] = bundle.Manifest{Object: obj.fields, Origin: obj.place(), Once: obj.once && createdOnce(obj.fields)}
 	}
 	b, err := bundle.New(manifests, bundle.Options{
-		Module: r.Module, Namespace: r.Namespace, ScopeOf: r.ScopeOf, Hooks: o.hooks, Warnings: o.warnings,
+		Module: r.Module, Namespace: r.Namespace, ScopeOf: r.ScopeOf, Hooks: o.hooks,
+		Images: report.Images, Warnings: slices.Concat(o.warnings, report.Warnings),
 	})
 	if errors.Is(err, bundle.ErrEmpty) {
 		return nil, &Error{Problem: o.emptyProblem(r), Err: ErrEmpty}
 	}
 	return b, err
+}
+
+// fields are the objects without their origins.
+func (o *output) fields() []map[string]any {
+	out := make([]map[string]any, len(o.objects))
+	for i, obj := range o.objects {
+		out[i] = obj.fields
+	}
+	return out
 }
 
 func (o *output) emptyProblem(r *Request) string {

@@ -10,6 +10,7 @@ import (
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/bundle"
 	"github.com/kyma-project/mothership/internal/kind"
 	"github.com/kyma-project/mothership/internal/source"
@@ -40,6 +41,7 @@ type wireRequest struct {
 	PerRuntime string
 	Secret     []byte
 	HasScopes  bool
+	PostRender v1beta2.PostRender
 	Limits     Limits
 	Memory     int64
 }
@@ -62,7 +64,7 @@ func newWireRequest(r *Request, limits Limits, memory int64) (*wireRequest, erro
 	return &wireRequest{
 		Tree: *r.Tree, Kind: r.Kind, Module: r.Module, Namespace: r.Namespace, Values: encodeValues(values),
 		Caps: r.Capabilities, PerRuntime: r.PerRuntime, Secret: r.Secret, HasScopes: r.ScopeOf != nil,
-		Limits: limits, Memory: memory,
+		PostRender: r.PostRender, Limits: limits, Memory: memory,
 	}, nil
 }
 
@@ -73,7 +75,7 @@ func (w *wireRequest) request() (*Request, error) {
 	}
 	return &Request{
 		Tree: &w.Tree, Kind: w.Kind, Module: w.Module, Namespace: w.Namespace, Values: values,
-		Capabilities: w.Caps, PerRuntime: w.PerRuntime, Secret: w.Secret,
+		Capabilities: w.Caps, PerRuntime: w.PerRuntime, Secret: w.Secret, PostRender: w.PostRender,
 	}, nil
 }
 
