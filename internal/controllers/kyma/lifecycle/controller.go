@@ -7,7 +7,6 @@ package lifecycle
 import (
 	"context"
 	"fmt"
-	"math/rand/v2"
 	"slices"
 	"time"
 
@@ -148,7 +147,7 @@ func (c *Controller) trigger(ctx context.Context, k *v1beta2.Kyma) {
 		c.o.Engine.Add(key, priority)
 	}
 	c.o.Status.Touch(name)
-	c.o.Engine.AddAfter(fleet.RuntimeKey(name), rand.N(c.o.Verify), engine.PriorityVerify)
+	c.o.Engine.AddAfter(fleet.RuntimeKey(name), fleet.Turns{Interval: c.o.Verify}.Next(name), engine.PriorityVerify)
 	if len(modules) == 0 {
 		c.lonely(ctx, k)
 	}

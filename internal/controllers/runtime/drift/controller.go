@@ -9,7 +9,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -79,14 +78,14 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 		}
 	}
 	if k.Spec.Suspend || k.DeletionTimestamp != nil {
-		return engine.Result{Outcome: engine.Done, Offline: true, After: c.later(), Message: "not verified while it is suspended or deleted"}
+		return engine.Result{Outcome: engine.Done, Offline: true, After: c.later(name), Message: "not verified while it is suspended or deleted"}
 	}
 	return c.verify(ctx, &k)
 }
 
-// later is the time of the next verification: the interval with some jitter, so that a fleet's spread out.
-func (c *Controller) later() time.Duration {
-	return c.o.Interval - rand.N(c.o.Interval/5)
+// later is the time until the next verification.
+func (c *Controller) later(runtime types.NamespacedName) time.Duration {
+	return fleet.Turns{Interval: c.o.Interval}.AfterRun(runtime)
 }
 
 // probe asks a runtime that did not answer whether it does now, and reports the answer.
@@ -99,7 +98,7 @@ func (c *Controller) probe(ctx context.Context, k *v1beta2.Kyma) engine.Result {
 		return engine.Result{Outcome: engine.Unreachable, Message: err.Error()}
 	}
 	c.o.Status.Reachable(k, v1beta2.ReasonReachable, "the runtime answers")
-	return engine.Result{Outcome: engine.Done, After: c.later(), Message: "it answers"}
+	return engine.Result{Outcome: engine.Done, After: c.later(client.ObjectKeyFromObject(k)), Message: "it answers"}
 }
 
 func (c *Controller) gone(ctx context.Context, name types.NamespacedName) bool {
@@ -137,7 +136,7 @@ func (c *Controller) verify(ctx context.Context, k *v1beta2.Kyma) engine.Result 
 		return engine.Result{Outcome: engine.Retry, Offline: true, Message: err.Error()}
 	}
 	if len(components) == 0 {
-		return engine.Result{Outcome: engine.Done, Offline: true, After: c.later(), Message: "nothing is installed"}
+		return engine.Result{Outcome: engine.Done, Offline: true, After: c.later(name), Message: "nothing is installed"}
 	}
 	rt, release, err := c.o.Access.Get(ctx, name)
 	if err != nil {
@@ -155,7 +154,7 @@ func (c *Controller) verify(ctx context.Context, k *v1beta2.Kyma) engine.Result 
 	case err != nil:
 		return engine.Result{Outcome: engine.Retry, Message: err.Error()}
 	}
-	return engine.Result{Outcome: engine.Done, After: c.later(), Message: fmt.Sprintf("%d modules verified, %d drifted", len(components), len(drifted))}
+	return engine.Result{Outcome: engine.Done, After: c.later(name), Message: fmt.Sprintf("%d modules verified, %d drifted", len(components), len(drifted))}
 }
 
 // suspect has a module looked at in its runtime.
