@@ -36,6 +36,8 @@ type Config struct {
 	// SourceRoot is the folder that templates' local paths must be in. "/" allows all; empty allows none, except that a Local
 	// control plane allows all.
 	SourceRoot string
+	// Sources says how what modules are made of is fetched.
+	Sources Sources
 	// VerifyInterval is how often each runtime is compared with what it should be. Default: 1 h, which is also the most.
 	VerifyInterval time.Duration
 	// Workers is how many modules are worked on at the same time. Default: 32.
@@ -96,7 +98,7 @@ func (c *Config) Validate() error {
 	case c.SourceRoot != "" && !filepath.IsAbs(c.SourceRoot):
 		return fmt.Errorf("SourceRoot is %q: it must be an absolute path", c.SourceRoot)
 	}
-	return post.Check(c.PostRender)
+	return errors.Join(post.Check(c.PostRender), c.Sources.validate())
 }
 
 func (c Config) withDefaults() Config {
@@ -109,6 +111,7 @@ func (c Config) withDefaults() Config {
 	if c.SourceRoot == "" && c.Local != nil {
 		c.SourceRoot = "/"
 	}
+	c.Sources = c.Sources.withDefaults(c.Local)
 	if c.VerifyInterval == 0 {
 		c.VerifyInterval = maxVerifyInterval
 	}

@@ -18,16 +18,23 @@ func TestConfigIsValidated(t *testing.T) {
 	t.Parallel()
 	local := func() *controlplane.Local { return &controlplane.Local{Dir: "state"} }
 	for want, cfg := range map[string]controlplane.Config{
-		"set either Local or Cluster":         {},
-		"Local or Cluster":                    {Local: local(), Cluster: &rest.Config{}},
-		"set Local.Dir":                       {Local: &controlplane.Local{}},
-		"VerifyInterval is 2h0m0s":            {Local: local(), VerifyInterval: 2 * time.Hour},
-		"VerifyInterval is -1s":               {Local: local(), VerifyInterval: -time.Second},
-		"Workers is -1":                       {Local: local(), Workers: -1},
-		"RequestTimeout is -1s":               {Local: local(), RequestTimeout: -time.Second},
-		"set Sharded with a Cluster":          {Local: local(), Sharded: true},
-		"LeaseDuration is -1s":                {Local: local(), LeaseDuration: -time.Second},
-		`SourceRoot is "here": it must be an`: {Local: local(), SourceRoot: "here"},
+		"set either Local or Cluster":                                  {},
+		"Local or Cluster":                                             {Local: local(), Cluster: &rest.Config{}},
+		"set Local.Dir":                                                {Local: &controlplane.Local{}},
+		"VerifyInterval is 2h0m0s":                                     {Local: local(), VerifyInterval: 2 * time.Hour},
+		"VerifyInterval is -1s":                                        {Local: local(), VerifyInterval: -time.Second},
+		"Workers is -1":                                                {Local: local(), Workers: -1},
+		"RequestTimeout is -1s":                                        {Local: local(), RequestTimeout: -time.Second},
+		"set Sharded with a Cluster":                                   {Local: local(), Sharded: true},
+		"LeaseDuration is -1s":                                         {Local: local(), LeaseDuration: -time.Second},
+		`SourceRoot is "here": it must be an`:                          {Local: local(), SourceRoot: "here"},
+		"Sources.CacheBytes is -1: it must be":                         {Local: local(), Sources: controlplane.Sources{CacheBytes: -1}},
+		"Sources.PerHost is -1: it must be":                            {Local: local(), Sources: controlplane.Sources{PerHost: -1}},
+		"Sources.RatePerHost is -1: it must be":                        {Local: local(), Sources: controlplane.Sources{RatePerHost: -1}},
+		"Sources.PollInterval is 1ms: it must":                         {Local: local(), Sources: controlplane.Sources{PollInterval: time.Millisecond}},
+		`mirror "https://b" of "a" in Sources.Mirrors: both are HOST`:  {Local: local(), Sources: controlplane.Sources{Mirrors: map[string]string{"a": "https://b"}}},
+		`"10.0.0.0/x" in Sources.PrivateHosts is no network`:           {Local: local(), Sources: controlplane.Sources{PrivateHosts: []string{"10.0.0.0/x"}}},
+		`"https://a" in Sources.PrivateHosts is neither a host's name`: {Local: local(), Sources: controlplane.Sources{PrivateHosts: []string{"https://a"}}},
 	} {
 		if _, err := controlplane.Start(t.Context(), cfg); err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("error %v, want %q", err, want)

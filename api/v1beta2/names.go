@@ -41,6 +41,9 @@ const (
 	// KeepAnnotation with the value "keep" on an object of a module protects it from pruning and from uninstall.
 	// Helm's "helm.sh/resource-policy: keep" means the same.
 	KeepAnnotation = Group + "/resource-policy"
+	// SourceCredentialsLabel with the value "true" on a Secret allows templates to name it as the credentials of a source:
+	// whoever writes templates could send any other Secret to a server of his choice.
+	SourceCredentialsLabel = Group + "/source-credentials"
 )
 
 // EmbeddedOwner is the OwnerAnnotation of sets that `mothership install` or the Go library made without a control

@@ -148,7 +148,7 @@ var foreign = map[string][]string{
 	"internal/bundle":  {"k8s.io/apimachinery", "golang.org/x/sync"},
 	"internal/source": {
 		"helm.sh/helm/v4/pkg/ignore", "helm.sh/helm/v4/pkg/provenance", "github.com/ProtonMail/go-crypto/openpgp", "sigs.k8s.io/yaml", "github.com/Masterminds/semver/v3", "github.com/go-git/go-git/v5/plumbing",
-		"github.com/go-git/go-git/v5/storage/memory", "github.com/opencontainers/image-spec", "oras.land/oras-go/v2", "golang.org/x/crypto/ssh",
+		"github.com/go-git/go-git/v5/storage/memory", "github.com/opencontainers/image-spec", "oras.land/oras-go/v2", "golang.org/x/crypto/ssh", "golang.org/x/time/rate",
 	},
 	"internal/source/store": {},
 	"internal/render/post":  {"k8s.io/apimachinery"},

@@ -89,6 +89,15 @@ func serveFlags(cmd *cobra.Command, cfg *controlplane.Config) {
 	fs.StringVar(&cfg.Address, "address", "127.0.0.1:0", "`HOST:PORT` of metrics, health and explanations; none for none")
 	fs.DurationVar(&cfg.VerifyInterval, "verify-interval", 0, "how often each runtime is compared with what it should be, at most 1h (default 1h)")
 	fs.IntVar(&cfg.Workers, "workers", 0, "how many modules are worked on at the same time (default 32)")
+	s := &cfg.Sources
+	fs.StringToStringVar(&s.Mirrors, "source-mirror", nil, "`FROM=TO`: get sources from another place, HOST or HOST/FOLDER; repeatable")
+	fs.Lookup("source-mirror").DefValue = "" // not []
+	fs.StringVar(&s.CacheDir, "source-cache", "", "the `DIR` in which downloaded sources are kept (default: with up, DIR/sources; else none)")
+	fs.Int64Var(&s.CacheBytes, "source-cache-bytes", 0, "how many `BYTES` of them (default 1 GiB)")
+	fs.IntVar(&s.PerHost, "source-per-host", 0, "how many fetches go to one host at the same time (default 4)")
+	fs.Float64Var(&s.RatePerHost, "source-rate", 0, "how many fetches a second begin at one host (default 10)")
+	fs.StringSliceVar(&s.PrivateHosts, "source-private", nil, "`HOST` at a private address, or a network, that servers of sources may redirect to; repeatable")
+	fs.DurationVar(&s.PollInterval, "source-poll", 0, "how often branches, tags and ranges are asked for (default 5m)")
 }
 
 func (a *app) runController(cmd *cobra.Command, f *controllerFlags) (err error) {

@@ -19,6 +19,7 @@ type downloader struct {
 	stall        time.Duration
 	attempts     int
 	allowPrivate bool
+	private      allowed
 	roots        *x509.CertPool
 	mirrors      mirrors
 	// disk keeps what was downloaded and is known by its digest; nil keeps nothing.
@@ -34,7 +35,7 @@ var _ Checker = (*downloader)(nil)
 func newDownloader(o Options) *downloader {
 	d := &downloader{
 		limits: o.Limits.withDefaults(), timeout: o.Timeout, stall: o.Stall, attempts: orDefault(o.Attempts, 3),
-		allowPrivate: o.AllowPrivate, roots: o.RootCAs, mirrors: newMirrors(o.Mirrors), disk: openStore(o),
+		allowPrivate: o.AllowPrivate, private: newAllowed(o.PrivateHosts), roots: o.RootCAs, mirrors: newMirrors(o.Mirrors), disk: openStore(o),
 		proxies: http.ProxyFromEnvironment, pause: pause,
 	}
 	if d.stall <= 0 {

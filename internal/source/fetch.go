@@ -53,15 +53,22 @@ type Options struct {
 	Attempts int
 	// PerHost is how many fetches may go to one host at the same time. Default 4.
 	PerHost int
+	// Rate is how many fetches a second may begin at one host, in the long run; a tenfold of it at once. Default: as many
+	// as there are.
+	Rate float64
 	// AllowPrivate allows redirects to loopback, link-local, private and cloud metadata addresses. Without it, such
 	// an address is allowed only for the host that a reference names itself: whoever wrote the reference chose it.
 	AllowPrivate bool
+	// PrivateHosts are the names, addresses and networks (10.0.0.0/8) that AllowPrivate is for; more than that is refused.
+	// Default: none. A link-local address, where clouds have their metadata, is refused without it even where a reference names it.
+	PrivateHosts []string
 	// RootCAs verify servers whose reference has no caBundle. Default: the system's.
 	RootCAs *x509.CertPool
 	// Credentials reads what the credentialsRef of a reference names. Default: there are none.
 	Credentials CredentialsFunc
-	// Mirrors are the hosts (host or host:port) to go to in place of others, such as "docker.io": "mirror.local:5000".
-	// They may be private, and get the credentials that are meant for the host that they stand in for.
+	// Mirrors are the places (host, host:port or either with a folder) to go to in place of others, such as "docker.io":
+	// "mirror.local:5000/docker". Of several, the one with the longest folder counts; in registries, folders are those of
+	// repositories. Mirrors may be private, and get the credentials that are meant for what they stand in for.
 	Mirrors map[string]string
 	// CacheDir is a folder in which downloads are kept by their digest, also for other processes and after a restart.
 	// Default: nothing is kept. A folder that cannot be used is as good as none.
@@ -94,7 +101,7 @@ func New(o Options) *Mux {
 	}
 	m := &Mux{
 		limits: o.Limits.withDefaults(), timeout: o.Timeout, credentials: o.Credentials,
-		gate: newGate(orDefault(o.PerHost, 4)), schemes: map[string]Fetcher{},
+		gate: newGate(orDefault(o.PerHost, 4), o.Rate), schemes: map[string]Fetcher{},
 	}
 	m.web = newDownloader(o)
 	heavy := make(chan struct{}, 1)

@@ -40,7 +40,8 @@ func (g *gitFetcher) dialSSH(ctx context.Context, ref Ref, u *url.URL, alive fun
 	if ref.creds == nil {
 		return nil, refuse(ErrDenied, "", "ssh needs credentials: a key and known_hosts")
 	}
-	addr := g.web.mirrors.of(u.Host)
+	to := g.web.mirrors.of(u)
+	addr := to.Host
 	if _, _, err := net.SplitHostPort(addr); err != nil {
 		addr = net.JoinHostPort(strings.Trim(addr, "[]"), "22")
 	}
@@ -54,7 +55,7 @@ func (g *gitFetcher) dialSSH(ctx context.Context, ref Ref, u *url.URL, alive fun
 	}
 	stop := context.AfterFunc(ctx, func() { conn.Close() })
 	s := &gitSSH{limit: g.web.limits.Download, stop: stop, stderr: &limited{most: 4 << 10}}
-	if err := s.start(ctx, conn, addr, config, u.Path); err != nil {
+	if err := s.start(ctx, conn, addr, config, to.Path); err != nil {
 		stop()
 		conn.Close()
 		return nil, err

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"syscall"
@@ -21,6 +22,8 @@ import (
 type guard struct {
 	origin       string
 	allowPrivate bool
+	// private are the places that are allowed although they are private.
+	private allowed
 	// mirrors are chosen by whoever runs us, so they may be private.
 	mirrors mirrors
 	// proxies chooses the proxy of a request, or none.
@@ -98,10 +101,51 @@ func (g *guard) allow(host string, addr netip.Addr) error {
 	if own && !private {
 		g.public.Store(true)
 	}
-	if g.allowPrivate || !private || own && !g.public.Load() || g.mirrors.holds(host) {
+	switch {
+	case !private || g.allowPrivate || g.mirrors.holds(host) || g.private.has(host, addr):
+		return nil
+	case own && isMetadata(addr):
+		return refuse(ErrUnsafe, "", "%s is a link-local or metadata address: refused", addr)
+	case own && !g.public.Load():
 		return nil
 	}
 	return refuse(ErrUnsafe, "", "server redirects to %s, a private address: refused", addr)
+}
+
+// allowed are names, addresses and networks.
+type allowed struct {
+	names    map[string]bool
+	networks []netip.Prefix
+}
+
+func newAllowed(hosts []string) allowed {
+	a := allowed{names: map[string]bool{}}
+	for _, h := range hosts {
+		if p, err := netip.ParsePrefix(h); err == nil {
+			a.networks = append(a.networks, p)
+			continue
+		}
+		a.names[strings.ToLower(h)] = true
+	}
+	return a
+}
+
+// has says whether a host, or the address that it has, is allowed.
+func (a allowed) has(host string, addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	return a.names[strings.ToLower(host)] || a.names[addr.String()] ||
+		slices.ContainsFunc(a.networks, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+// metadata are the addresses of clouds' metadata that are not link-local.
+var metadata = []netip.Addr{
+	netip.MustParseAddr("168.63.129.16"), netip.MustParseAddr("192.0.0.192"), netip.MustParseAddr("100.100.100.200"), netip.MustParseAddr("fd00:ec2::254"),
+}
+
+// isMetadata says whether an address is one at which a cloud tells a machine its secrets.
+func isMetadata(addr netip.Addr) bool {
+	addr = addr.Unmap().WithZone("")
+	return addr.IsLinkLocalUnicast() || slices.Contains(metadata, addr)
 }
 
 // reserved are networks, besides those that netip knows, that are not the public internet or lead back into ours.

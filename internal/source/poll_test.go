@@ -173,7 +173,7 @@ func TestPolledKeys(t *testing.T) {
 func TestGate(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		g := newGate(2)
+		g := newGate(2, 0)
 		var inside, most atomic.Int32
 		var all sync.WaitGroup
 		for range 10 {

@@ -74,7 +74,7 @@ func (c *certified) RoundTrip(req *http.Request) (*http.Response, error) {
 
 // guard watches over the connections of one fetch.
 func (d *downloader) guard(origin string) *guard {
-	return &guard{origin: origin, allowPrivate: d.allowPrivate, mirrors: d.mirrors, proxies: d.proxies}
+	return &guard{origin: origin, allowPrivate: d.allowPrivate, private: d.private, mirrors: d.mirrors, proxies: d.proxies}
 }
 
 // rootsOf are the authorities that may have signed a server's certificate.
@@ -278,58 +278,4 @@ func statusError(resp *http.Response) error {
 		e.Err = retryAfter(resp.Header.Get("Retry-After"))
 	}
 	return e
-}
-
-// mirrors say which host stands in for another.
-type mirrors map[string]string
-
-// newMirrors knows Docker's registry by both of its names.
-func newMirrors(hosts map[string]string) mirrors {
-	m := mirrors{}
-	for from, to := range hosts {
-		m[strings.ToLower(from)] = to
-		if strings.EqualFold(from, "docker.io") {
-			m["registry-1.docker.io"] = to
-		}
-	}
-	return m
-}
-
-// of is the host to go to in place of another: the same, if it has no mirror.
-func (m mirrors) of(host string) string {
-	if to, ok := m[strings.ToLower(host)]; ok {
-		return to
-	}
-	return host
-}
-
-// holds says whether a host is a mirror, which whoever runs us has chosen.
-func (m mirrors) holds(hostname string) bool {
-	for _, to := range m {
-		if u := (url.URL{Host: to}); strings.EqualFold(u.Hostname(), hostname) {
-			return true
-		}
-	}
-	return false
-}
-
-// mirrored sends requests to mirrors. A mirror gets what its host would get, credentials included: it stands in for it.
-type mirrored struct {
-	next    http.RoundTripper
-	mirrors mirrors
-}
-
-// RoundTrip does not change the request, so that redirects and credentials are judged by the host that was meant.
-func (m *mirrored) RoundTrip(req *http.Request) (*http.Response, error) {
-	to := m.mirrors.of(req.URL.Host)
-	if to == req.URL.Host {
-		return m.next.RoundTrip(req)
-	}
-	sent := req.Clone(req.Context())
-	sent.URL.Host, sent.Host = to, ""
-	resp, err := m.next.RoundTrip(sent)
-	if resp != nil {
-		resp.Request = req
-	}
-	return resp, err
 }
