@@ -77,6 +77,7 @@ func (e *Engine) trigger(en *entry, p Priority) {
 		if p > en.priority {
 			e.dequeue(en)
 			e.queue(en, p)
+			e.relist(en.lane)
 		}
 	default:
 		e.enqueue(en, p)
@@ -108,11 +109,13 @@ func (e *Engine) enqueue(en *entry, p Priority) {
 func (e *Engine) queue(en *entry, p Priority) {
 	en.priority = p
 	e.stats.Queued[p]++
+	en.lane.waits[p]++
 	en.lane.queue.put(en)
 }
 
 // dequeue takes it out. The lock is held.
 func (e *Engine) dequeue(en *entry) {
 	e.stats.Queued[en.priority]--
+	en.lane.waits[en.priority]--
 	en.lane.queue.remove(en)
 }

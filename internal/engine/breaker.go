@@ -10,13 +10,15 @@ type breaker struct {
 	probeDue bool
 	// failures is how many results in a row were Unreachable, probes included.
 	failures uint32
-	// pauses is how many pauses there were since a run other than a probe reached the runtime. A probe that succeeds does
-	// not set it back: if the runs that follow find nobody, the next pause is longer.
+	// pauses is how many pauses there were since the runtime last answered for good: runs other than probes reach it when
+	// the breaker has been closed for as long as the longest pause. A runtime that answers now and then gets the longest
+	// pauses, and does not flap.
 	pauses uint32
 	// era grows whenever the breaker opens or closes. Only results of runs that began in the current one count.
 	era uint32
-	// probeAt is when the next probe is due, 0 if none is ahead; dueAt is when the last one was.
-	probeAt, dueAt time.Duration
+	// probeAt is when the next probe is due, 0 if none is ahead; dueAt is when the last one was. closedAt is when the breaker
+	// last closed, 0 if it never was open; openedAt is when it opened.
+	probeAt, dueAt, closedAt, openedAt time.Duration
 }
 
 // judge lets a run's outcome count for the breaker. The lock is held.
@@ -28,7 +30,7 @@ func (e *Engine) judge(r *Run, o Outcome) {
 	}
 	if o != Unreachable {
 		e.closeBreaker(l)
-		if !r.probing {
+		if !r.probing && e.now() >= b.closedAt+e.options.Probe.Max {
 			b.pauses = 0
 		}
 		return
@@ -44,7 +46,7 @@ func (e *Engine) judge(r *Run, o Outcome) {
 
 // openBreaker stops the lane and arms the first probe. The lock is held, and the caller relists the lane.
 func (e *Engine) openBreaker(l *lane) {
-	l.breaker.open = true
+	l.breaker.open, l.breaker.openedAt = true, e.now()
 	l.breaker.era++
 	e.stats.OpenBreakers++
 	e.stats.Opened++
@@ -65,7 +67,7 @@ func (e *Engine) closeBreaker(l *lane) {
 	if !b.open {
 		return
 	}
-	b.open, b.probeDue, b.probeAt = false, false, 0
+	b.open, b.probeDue, b.probeAt, b.closedAt = false, false, 0, e.now()
 	b.era++
 	e.stats.OpenBreakers--
 	en := l.itself()

@@ -39,7 +39,7 @@ func TestBreakerOpensAndProbes(t *testing.T) {
 		begin := time.Now()
 		e.Add(euA, PriorityChange)
 		n.expect(t, "0s eu/a #1", "0s eu/a #1")
-		want := BreakerState{Open: true, Failures: 2, NextProbe: begin.Add(time.Second)}
+		want := BreakerState{Open: true, Failures: 2, Since: begin, NextProbe: begin.Add(time.Second)}
 		if diff := cmp.Diff(want, e.Inspect("eu").Breaker); diff != "" {
 			t.Errorf("breaker (-want +got):\n%s", diff)
 		}
@@ -154,11 +154,11 @@ func TestOldResultsDoNotCount(t *testing.T) {
 			}
 			j.note(r)
 			return Result{Outcome: Unreachable}
-		}), Options{})
+		}), Options{BreakerFailures: 1})
 		e.Add(euB, PriorityChange)
 		e.Add(euC, PriorityChange)
 		e.Add(euA, PriorityChange)
-		j.expect(t, "0s eu/a #1", "0s eu/a #1")
+		j.expect(t, "0s eu/a #1")
 		old[euB] <- Result{} // it began before the breaker opened: closes nothing
 		synctest.Wait()
 		if !e.Inspect("eu").Breaker.Open {
@@ -176,8 +176,9 @@ func TestOldResultsDoNotCount(t *testing.T) {
 	})
 }
 
-// If the probe gets through and the runs do not, the pauses go on growing.
-func TestPausesGrowUntilARunGetsThrough(t *testing.T) {
+// The pauses go on growing while a runtime answers now and then: until a run gets through that began when the breaker had been
+// closed for a while.
+func TestPausesGrowUntilTheRuntimeAnswersForGood(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		j := newJournal()
@@ -203,8 +204,17 @@ func TestPausesGrowUntilARunGetsThrough(t *testing.T) {
 		j.expect(t, "15s eu #1 probe")
 		reachable.Store(false)
 		e.Add(euA, PriorityChange)
-		pass(time.Second)
-		j.expect(t, "16s eu #1 probe")
+		pass(time.Minute)
+		j.expect(t, "31s eu #1 probe", "1m3.5s eu #1 probe")
+		reachable.Store(true)
+		pass(2 * time.Minute)
+		j.expect(t, "2m4.5s eu #1 probe")
+		e.Add(euA, PriorityChange)
+		synctest.Wait()
+		reachable.Store(false)
+		e.Add(euA, PriorityChange)
+		pass(time.Minute)
+		j.expect(t, "3m16s eu #1 probe", "3m18.5s eu #1 probe", "3m23.5s eu #1 probe", "3m33.5s eu #1 probe", "3m53.5s eu #1 probe")
 	})
 }
 
@@ -265,12 +275,12 @@ func TestProbeWaitsForTheRuntimesOwnRun(t *testing.T) {
 				return <-hang
 			}
 			return Result{Outcome: Failed}
-		}), Options{})
+		}), Options{BreakerFailures: 1})
 		e.Add(eu, PriorityVerify)
 		j.expect(t, "0s eu #1")
 		e.Add(euA, PriorityChange)
 		pass(time.Minute)
-		j.expect(t, "0s eu/a #1", "0s eu/a #1") // no second run of the key
+		j.expect(t, "0s eu/a #1") // no second run of the key
 		hang <- Result{Outcome: Unreachable}
 		synctest.Wait()
 		j.mu.Lock()

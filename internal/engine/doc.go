@@ -25,6 +25,13 @@
 //	   └──────── Done without After ─────┘ │ └── Retry, Pending, Done+After ┘     │
 //	                                       └──────────────────────────────────────┘
 //
+// One run:
+//
+//	         Ask, no answer for Patience         the runtime answers, or the run asks no longer
+//	in hand ─────────────────────────────► set aside ─────────────────────────────────────────► in hand
+//	   │ counts for the limit                  │ does not, and nothing else of its lane begins
+//	   └────────────────► ended ◄──────────────┘
+//
 // One lane's breaker:
 //
 //	          BreakerFailures × Unreachable in a row
@@ -44,14 +51,23 @@
 // # Invariants
 //
 //   - No two runs of one key at once, not even if the first was forgotten and does not want to end.
-//   - At most Options.Workers runs at once, at most Options.PerRuntime of one runtime.
+//   - At most Stats.Limit runs in hand, at most Options.Workers, when one begins; at most Options.Probes probes beside them; at
+//     most Options.MaxRuns under way at all. A run that waits for an answer for longer than answers take (Run.Ask) is set aside and
+//     is not in hand: runtimes that hang take no place from those that answer.
+//   - At most Options.PerRuntime runs of one runtime. One, until it has answered something since something of it is to be
+//     done, and again when one of its runs was set aside or found it Unreachable: a runtime that hangs holds one run, not eight.
 //   - After Add or Preempt returns, a run of the key begins later. After AddAfter, one begins at that time or later,
 //     unless an earlier AddAfter of the key is still ahead: that one counts for both. Only Forget drops work.
 //   - A Wake after Await in the same run makes the key run again, whatever the run returns. A Wake touches nobody else.
-//   - Lanes with something to run take turns; within a lane the higher priority goes first, then who queued first.
+//   - A lane has the highest priority that is queued in it. Lanes of one priority take turns; within a lane and a priority,
+//     who queued first goes first.
+//   - Higher priorities go first, of lanes and within a lane. While something of a lower priority waits, at most 8 (Trigger), 16
+//     (Retry) or 32 (Verify) runs of higher ones begin before one of it, beside those of still lower ones, one of each at most. So
+//     nobody waits for ever, and whatever the wave, eight of nine places are for changes.
 //   - A run is superseded at most three times in a row; then checkpoints let it come to an end. Preemption has no bound.
 //   - While a breaker is open nothing of its lane begins but the probe. A result counts for the breaker only if the run
-//     began since the breaker last opened or closed: what hung before says nothing about now.
+//     began since the breaker last opened or closed: what hung before says nothing about now. The pauses between probes
+//     begin anew only when a run reaches the runtime after the breaker has been closed for as long as the longest pause.
 //   - A key that is idle (done, nothing scheduled) costs no memory, and neither does a runtime of idle keys.
 //   - All work starts in Run's goroutines, and Run returns when all of them have ended.
 //
@@ -66,8 +82,14 @@
 // Add does not wait for the backoff of its key: who triggers in a loop gets a run per trigger. The backoff itself counts
 // from the last success, also across changes of the desired state.
 //
-// Priorities are strict within a lane: who changes a component without end keeps the others of the same runtime
-// waiting, but never those of another runtime.
+// The limit of runs in hand is found by climbing (limiter.go): it wanders about the knee of throughput by a fifth up and down, and
+// needs some seconds in which there is more to do than may begin. It finds what is best for throughput, with a price on more; it
+// does not know how long a run may take.
+//
+// A run that is set aside comes back without asking: more may be in hand then than the limit is, and nothing begins until they
+// are fewer. What a run needs while it is set aside (memory, a goroutine) is bounded by Options.MaxRuns only.
+//
+// docs/operations.md says what each limit is for, and how to see it.
 //
 // # Imports
 //

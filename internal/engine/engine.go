@@ -33,18 +33,31 @@ type Engine struct {
 	random  func() float64 // for jitter; another one in tests
 	began   func(*Run)     // for tests: called with the lock when a run begins, in the order in which they begin
 	kick    chan struct{}  // tells the timekeeper that the first timer changed
-	idle    *sync.Cond     // of mu: where workers wait for a lane that is ready
+	idle    *sync.Cond     // of mu: where workers wait for work
+	workers sync.WaitGroup // those that there are
 
 	mu       sync.Mutex // guards what follows, and all lanes, entries and runs
 	lanes    map[string]*lane
-	peak     int // most lanes since the map was made
-	ready    lanes
+	peak     int               // most lanes since the map was made
+	ready    [priorities]lanes // those with something to begin, by the highest priority that is queued in each
+	waiting  int               // how many lanes that is
+	probes   lanes             // those whose probe is due
+	shares   shares            // of the priorities
 	timers   queue[byTime]
+	alarm    time.Duration // when the timekeeper looks for runs to be set aside; 0: not
 	turns    uint64
 	started  bool
 	stopping bool
-	phases   [phases]int // how many entries are in each
-	stats    Stats       // counters and gauges, but for those of phases
+	spawn    func() // starts a worker, while started
+
+	sleeping   int  // workers that wait
+	waking     bool // a worker was woken and has not looked yet
+	limiter    limiter
+	throttled  bool
+	outside    outsiders
+	answerTime time.Duration // that runtimes take, smoothed
+	phases     [phases]int   // how many entries are in each
+	stats      Stats         // counters and gauges, but for those of phases
 }
 
 // New returns an engine that calls the runner. It does nothing before Run, but takes everything.
@@ -53,6 +66,8 @@ func New(r Runner, o Options) *Engine {
 		runner: r, options: o.withDefaults(), epoch: time.Now(), random: rand.Float64,
 		kick: make(chan struct{}, 1), lanes: map[string]*lane{},
 	}
+	e.limiter = newLimiter(e.options.Workers)
+	e.answerTime = min(firstPatience, e.options.Patience) / 8
 	e.idle = sync.NewCond(&e.mu)
 	return e
 }
@@ -61,31 +76,29 @@ func New(r Runner, o Options) *Engine {
 // their contexts are cancelled with ErrStopped, and Run waits for them however long they take. It returns nil. What is
 // queued and scheduled stays, and goes on if Run is called again. ErrRunning if it runs already.
 func (e *Engine) Run(ctx context.Context) error {
-	if !e.start() {
-		return ErrRunning
-	}
 	runs, cancel := context.WithCancelCause(context.WithoutCancel(ctx))
 	defer cancel(nil)
-	var workers sync.WaitGroup
-	for range e.options.Workers {
-		workers.Go(func() { e.work(runs) })
+	if !e.start(runs) {
+		return ErrRunning
 	}
 	e.keepTime(ctx)
 	e.stop()
-	e.drain(&workers, cancel)
+	e.drain(cancel)
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.started = false
 	return nil
 }
 
-func (e *Engine) start() bool {
+func (e *Engine) start(runs context.Context) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	if e.started {
 		return false
 	}
 	e.started, e.stopping = true, false
+	e.spawn = func() { e.workers.Go(func() { e.work(runs) }) }
+	e.wake()
 	return true
 }
 
@@ -97,11 +110,11 @@ func (e *Engine) stop() {
 }
 
 // drain waits for the workers, and cancels their runs if that takes too long.
-func (e *Engine) drain(workers *sync.WaitGroup, cancel context.CancelCauseFunc) {
+func (e *Engine) drain(cancel context.CancelCauseFunc) {
 	done := make(chan struct{})
 	go func() { // ends with the workers, which drain waits for
 		defer close(done)
-		workers.Wait()
+		e.workers.Wait()
 	}()
 	timer := time.NewTimer(e.options.Drain)
 	defer timer.Stop()
@@ -111,36 +124,6 @@ func (e *Engine) drain(workers *sync.WaitGroup, cancel context.CancelCauseFunc) 
 		cancel(ErrStopped)
 		<-done
 	}
-}
-
-// work is one worker: it runs what is next until the engine stops.
-func (e *Engine) work(ctx context.Context) {
-	for {
-		ctx, r := e.next(ctx)
-		if r == nil {
-			return
-		}
-		e.do(ctx, r)
-	}
-}
-
-// next waits for a run and begins it. It returns nil when the engine stops.
-func (e *Engine) next(ctx context.Context) (context.Context, *Run) {
-	e.mu.Lock()
-	defer e.mu.Unlock()
-	for !e.stopping {
-		if l := e.ready.first; l != nil {
-			r := e.begin(l)
-			runCtx, cancel := context.WithCancelCause(ctx)
-			r.cancel = cancel
-			if e.ready.first != nil {
-				e.idle.Signal() // each wakes the next one, as long as there is work
-			}
-			return runCtx, r
-		}
-		e.idle.Wait()
-	}
-	return ctx, nil
 }
 
 // now is the time since the engine was made; never 0, which stands for never.
@@ -169,36 +152,45 @@ func (e *Engine) keepTime(ctx context.Context) {
 	}
 }
 
-// fire triggers everything that is due, and returns how long it is until the next timer.
+// fire triggers everything that is due, and returns how long it is until there is something to do again.
 func (e *Engine) fire() time.Duration {
 	const never = 24 * time.Hour // somebody kicks before
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	now := e.now()
+	if e.alarm != 0 && e.alarm <= now {
+		e.alarm = 0
+		e.wake() // which sets the next
+	}
+	next := e.alarm
 	for en := e.timers.first(); en != nil; en = e.timers.first() {
 		if en.at > now {
-			return en.at - now
+			next = earlier(next, en.at)
+			break
 		}
-		e.ring(en, now)
+		e.trip(en, now)
 	}
-	return never
+	if next == 0 {
+		return never
+	}
+	return next - now
 }
 
-// ring triggers an entry whose timer went off, or the probe of its lane. The lock is held.
-func (e *Engine) ring(en *entry, now time.Duration) {
+// trip triggers an entry whose timer went off, or the probe of its lane. The lock is held.
+func (e *Engine) trip(en *entry, now time.Duration) {
 	if b := &en.lane.breaker; en.component == "" && b.probeAt != 0 && b.probeAt <= now {
 		b.probeAt, b.probeDue, b.dueAt = 0, true, now
 		e.relist(en.lane)
 	}
-	rings, p := false, PriorityVerify
+	trips, p := false, PriorityVerify
 	if en.own != 0 && en.own <= now {
-		en.own, rings, p = 0, true, max(p, en.ownPriority)
+		en.own, trips, p = 0, true, max(p, en.ownPriority)
 	}
 	if en.asked != 0 && en.asked <= now {
-		en.asked, rings, p = 0, true, max(p, en.askedPriority)
+		en.asked, trips, p = 0, true, max(p, en.askedPriority)
 	}
 	e.retime(en)
-	if rings {
+	if trips {
 		e.trigger(en, p)
 	}
 }

@@ -22,7 +22,7 @@ func (e *Engine) finish(r *Run, result Result, panicked bool) {
 	if panicked {
 		e.stats.Panics++
 	}
-	l.running--
+	e.leave(r, result)
 	phase := PhaseDelayed
 	if !r.forgotten {
 		if !result.Offline || r.probing {
@@ -38,9 +38,29 @@ func (e *Engine) finish(r *Run, result Result, panicked bool) {
 	if en.again {
 		e.enqueue(en, en.priority)
 	}
+	if l.running == 0 && l.queue.Len() == 0 {
+		l.proven = false // when there is something to do again, it may not answer any more
+	}
 	e.retime(en)
 	e.settle(en)
 	e.relist(l)
+	e.limiter.step(e.now())
+	e.wake()
+}
+
+// leave gives up what the run holds, and notes what its end says of the runtime. The lock is held.
+func (e *Engine) leave(r *Run, result Result) {
+	e.setAsideOverdue()
+	e.takeBack(r)
+	r.ended = true
+	if r.probing {
+		e.stats.Probing--
+	}
+	l := r.entry.lane
+	l.running--
+	if !r.forgotten && (!result.Offline || r.probing) {
+		l.proven = result.Outcome != Unreachable
+	}
 }
 
 // conclude notes what the result means for the entry, and returns the phase that follows unless it runs again. The lock

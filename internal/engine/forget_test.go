@@ -44,7 +44,7 @@ func TestForgetBeforeRun(t *testing.T) {
 			e.Forget("eu")
 		}
 		expectIdle(t, e, "eu")
-		if e.ready.first != nil || e.timers.Len() != 0 || len(e.lanes) != 0 {
+		if e.waiting != 0 || e.timers.Len() != 0 || len(e.lanes) != 0 {
 			t.Error("something is left")
 		}
 	})

@@ -22,6 +22,7 @@ func FuzzEngine(f *testing.F) {
 	f.Add([]byte("\x00\x01\x03\x00\x01\x03\x08\x00\x00\x05\x00\x05\x08\x00\x00\x05\x00\x00")) // superseded
 	f.Add([]byte("\x00\x01\x03\x01\x01\x00\x08\x00\x00\x04\x00\x00\x00\x01\x00\x05\x00\x00")) // preempt, forget, add
 	f.Add([]byte("\x02\x01\x03\x02\x05\x02\x06\x00\x06\x09\x00\x00\x05\x00\x00\x05\x00\x01")) // timers, reset
+	f.Add([]byte("\x00\x01\x03\x0a\x00\x00\x06\x00\x03\x0b\x00\x00\x05\x00\x00"))             // ask, set aside, answered
 	f.Fuzz(fight)
 }
 
@@ -73,7 +74,7 @@ func newDuel(t *testing.T) *duel {
 	d.engine = New(RunnerFunc(func(_ context.Context, r *Run) Result {
 		result, _ := d.results.Load(r)
 		return <-result.(chan Result)
-	}), Options{Workers: 3, PerRuntime: 2, RunTimeout: 1e6 * time.Hour})
+	}), Options{Workers: 3, MaxRuns: 5, Probes: 1, PerRuntime: 2, Patience: time.Second, RunTimeout: 1e6 * time.Hour})
 	d.engine.random = func() float64 { return 0.5 }
 	d.model = newModel(t, d.engine)
 	d.engine.began = func(r *Run) {
@@ -102,7 +103,7 @@ func (d *duel) step(what, whom, how byte) {
 	d.count++
 	key := Key{Runtime: pick(fuzzRuntimes, whom/4), Component: pick(fuzzComponents, whom)}
 	priority := Priority(how % byte(priorities))
-	switch what % 10 {
+	switch what % 13 {
 	case 0:
 		d.model.add(key, priority)
 		d.engine.Add(key, priority)
@@ -126,7 +127,7 @@ func (d *duel) step(what, whom, how byte) {
 		d.engine.Reset(key.Runtime)
 	default:
 		if len(d.model.runs) > 0 {
-			d.stepRun(what%10, pick(d.model.runs, whom), how)
+			d.stepRun(what%13, pick(d.model.runs, whom), how)
 		}
 	}
 	d.compare()
@@ -136,11 +137,23 @@ func (d *duel) step(what, whom, how byte) {
 func (d *duel) stepRun(what byte, run *modelRun, how byte) {
 	switch what {
 	case 5:
-		d.finish(run, Result{Outcome: Outcome(int(how) % outcomes), After: pick(fuzzAfter, how/8)})
+		d.finish(run, Result{Outcome: Outcome(int(how) % outcomes), After: pick(fuzzAfter, how/8), Offline: how >= 192})
 	case 7:
 		facts := fuzzFacts[:1+how%2]
 		d.model.await(run, facts...)
 		run.real.Await(facts...)
+	case 10:
+		d.model.event()
+		d.model.ask(run, run.real.Ask())
+	case 11:
+		if len(run.questions) > 0 {
+			answered := d.model.answer(run, how%2 == 0)
+			answered(how%2 == 0)
+			answered(how%3 == 0) // the first call counts
+		}
+	case 12:
+		d.model.progress(run)
+		run.real.Progress()
 	case 8:
 		if want, got := d.model.checkpoint(run), run.real.Checkpoint(); got != want {
 			d.t.Errorf("checkpoint of %s: %v, want %v", run.key, got, want)
@@ -161,7 +174,8 @@ func (d *duel) compare() {
 	d.model.settled()
 	for _, runtime := range fuzzRuntimes {
 		want, got := d.model.state(runtime), d.engine.Inspect(runtime)
-		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(ComponentState{}, "Last", "LastAt", "Message")); diff != "" {
+		if diff := cmp.Diff(want, got, cmpopts.EquateEmpty(), cmpopts.IgnoreFields(ComponentState{}, "Last", "LastAt", "Message", "Since", "AskingSince"),
+			cmpopts.IgnoreFields(RuntimeState{}, "RunningMost", "Position", "Priority"), cmpopts.IgnoreFields(BreakerState{}, "Since")); diff != "" {
 			d.t.Errorf("after step %d, %s (-model +engine):\n%s", d.count, runtime, diff)
 		}
 	}
@@ -208,9 +222,10 @@ func checkConsistent(t *testing.T, e *Engine) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	var (
-		timers, listed, open int
-		phase                [phases]int
-		queued               [priorities]int
+		timers, open, aside, probing int
+		listed                       = map[*lane]bool{}
+		phase                        [phases]int
+		queued                       [priorities]int
 	)
 	for name, l := range e.lanes {
 		running, inQueue := 0, 0
@@ -226,25 +241,44 @@ func checkConsistent(t *testing.T, e *Engine) {
 			if en.at != 0 {
 				timers++
 			}
+			if r := en.run; r != nil {
+				aside += count(r.aside)
+				probing += count(r.probing)
+			}
 			if (en.run != nil) != (en.phase == PhaseRunning) || en.at != en.due() || i > 0 && l.entries[i-1].component >= en.component {
 				t.Errorf("entry %s is not consistent: %+v", en.key(), *en)
 			}
 		}
-		if int(l.running) != running || l.queue.Len() != inQueue || l.listed != l.ready(e.options.PerRuntime) || len(l.entries) == 0 {
+		if int(l.running) != running || l.queue.Len() != inQueue || (l.in != nil) != l.ready(e.options.PerRuntime) || len(l.entries) == 0 {
 			t.Errorf("lane %s is not consistent: %+v", name, *l)
 		}
+		if l.in != nil && l.in != &e.probes && l.in != &e.ready[l.queue.first().priority] {
+			t.Errorf("lane %s is in the wrong list: %+v", name, *l)
+		}
 		open += count(l.breaker.open)
-		listed += count(l.listed)
+		if l.in != nil {
+			listed[l] = true
+		}
 	}
 	if phase != e.phases || queued != e.stats.Queued || timers != e.timers.Len() || open != e.stats.OpenBreakers {
 		t.Errorf("counters: phases %v, want %v; queued %v, want %v; timers %d, want %d; open breakers %d, want %d",
 			e.phases, phase, e.stats.Queued, queued, e.timers.Len(), timers, e.stats.OpenBreakers, open)
 	}
-	for l := e.ready.first; l != nil; l = l.next {
-		listed--
+	if aside != e.stats.Aside || probing != e.stats.Probing {
+		t.Errorf("%d runs are set aside and %d probes, want %d and %d", e.stats.Aside, e.stats.Probing, aside, probing)
 	}
-	if listed != 0 {
-		t.Errorf("the list of ready lanes misses %d", listed)
+	for l := e.probes.first; l != nil; l = l.next {
+		delete(listed, l)
+	}
+	waiting := 0
+	for p := range e.ready {
+		for l := e.ready[p].first; l != nil; l = l.next {
+			waiting++
+			delete(listed, l)
+		}
+	}
+	if len(listed) != 0 || waiting != e.waiting {
+		t.Errorf("the lists of ready lanes miss %d, and have %d, counted as %d", len(listed), waiting, e.waiting)
 	}
 }
 

@@ -11,8 +11,17 @@ import (
 	"github.com/google/go-cmp/cmp"
 )
 
-// start makes an engine without jitter and runs it until the end of the test, which is in a bubble of synctest.
+// start is startCold with runtimes that answer each run at once: what a run comes to is the runner's.
 func start(t *testing.T, r Runner, o Options) *Engine {
+	t.Helper()
+	return startCold(t, RunnerFunc(func(ctx context.Context, run *Run) Result {
+		run.Progress()
+		return r.Run(ctx, run)
+	}), o)
+}
+
+// startCold makes an engine without jitter and runs it until the end of the test, which is in a bubble of synctest.
+func startCold(t *testing.T, r Runner, o Options) *Engine {
 	t.Helper()
 	e := New(r, o)
 	e.random = func() float64 { return 0.5 }

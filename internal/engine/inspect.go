@@ -33,6 +33,14 @@ func (p Phase) String() string { return phaseNames[min(p, PhaseFailed)] }
 type RuntimeState struct {
 	// Breaker of the runtime.
 	Breaker BreakerState
+	// Answers says that it has answered since something of it is to be done; until then its runs begin one by one.
+	Answers bool
+	// Running is how many of its runs are under way, RunningMost how many may be.
+	Running, RunningMost int
+	// Position is its place among those with something to begin of its Priority, 1 for the next one; 0 if nothing of it can begin.
+	Position int
+	// Priority is the highest that is queued in it, if Position is set.
+	Priority Priority
 	// Components that are not idle, sorted by name; "" is the runtime itself.
 	Components []ComponentState
 }
@@ -43,6 +51,8 @@ type BreakerState struct {
 	Open bool
 	// Failures is how many results in a row were Unreachable.
 	Failures int
+	// Since is when it opened, if it is open.
+	Since time.Time
 	// NextProbe is when the runtime is probed next; zero if the breaker is closed, or the probe is due or running.
 	NextProbe time.Time
 }
@@ -67,6 +77,15 @@ type ComponentState struct {
 	Next time.Time
 	// WaitingFor are the facts that it waits for, or that its run awaits; sorted.
 	WaitingFor []string
+	// Since is when a queued key was queued, and when the run of a running one began.
+	Since time.Time
+	// Asking is how many answers the run waits for, AskingSince since when without any.
+	Asking      int
+	AskingSince time.Time
+	// Aside says that the run is set aside, because none came for too long.
+	Aside bool
+	// Again says that the key is run once more after the run.
+	Again bool
 }
 
 // Inspect says what the engine knows of a runtime at the moment. Of a runtime where nothing is to be done it knows nothing: the
@@ -78,9 +97,20 @@ func (e *Engine) Inspect(runtime string) RuntimeState {
 	if l == nil {
 		return RuntimeState{}
 	}
-	s := RuntimeState{Breaker: BreakerState{
-		Open: l.breaker.open, Failures: int(l.breaker.failures), NextProbe: e.wall(l.breaker.probeAt),
-	}}
+	e.setAsideOverdue()
+	s := RuntimeState{
+		Breaker: BreakerState{Open: l.breaker.open, Failures: int(l.breaker.failures), NextProbe: e.wall(l.breaker.probeAt)},
+		Answers: l.proven, Running: int(l.running), RunningMost: l.width(e.options.PerRuntime),
+	}
+	if l.breaker.open {
+		s.Breaker.Since = e.wall(l.breaker.openedAt)
+	}
+	if l.in != nil && !l.breaker.open {
+		s.Priority = l.queue.first().priority
+	}
+	for at := l; at != nil && l.in != nil; at = at.prev {
+		s.Position++
+	}
 	for _, en := range l.entries {
 		s.Components = append(s.Components, e.state(en))
 	}
@@ -95,9 +125,13 @@ func (e *Engine) state(en *entry) ComponentState {
 	}
 	switch en.phase {
 	case PhaseQueued:
-		s.Priority = en.priority
+		s.Priority, s.Since = en.priority, e.wall(en.queuedAt)
 	case PhaseRunning:
-		s.Priority = en.run.priority
+		r := en.run
+		s.Priority, s.Since, s.Again = r.priority, e.wall(r.began), en.again
+		if s.Asking = r.asking; r.asking > 0 {
+			s.AskingSince, s.Aside = e.wall(r.since), r.aside
+		}
 	}
 	return s
 }
@@ -112,6 +146,16 @@ type Stats struct {
 	Runtimes int
 	// OpenBreakers is how many runtimes do not answer.
 	OpenBreakers int
+	// Limit is how many runs may be in hand, InHand how many are.
+	Limit, InHand int
+	// Aside is how many runs are set aside because their runtime does not answer them; they are among the running.
+	Aside int
+	// Probing is how many probes are under way; they are among the running.
+	Probing int
+	// Patience is how long a run waits for an answer now before it is set aside.
+	Patience time.Duration
+	// Throttled: all but a few runs are held back.
+	Throttled bool
 
 	// Added counts calls of Add and Preempt, Coalesced those that found the key to be run anyway.
 	Added, Coalesced uint64
@@ -123,15 +167,24 @@ type Stats struct {
 	Panics uint64
 	// Opened counts how often a breaker opened.
 	Opened uint64
+	// SetAside counts how often a run was set aside.
+	SetAside uint64
 }
 
 // Stats returns the totals at the moment. It takes no longer with more runtimes.
 func (e *Engine) Stats() Stats {
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	e.setAsideOverdue()
+	return e.statsNow()
+}
+
+// statsNow is Stats. The lock is held.
+func (e *Engine) statsNow() Stats {
 	s := e.stats
 	s.Running, s.Delayed = e.phases[PhaseRunning], e.phases[PhaseDelayed]
 	s.Waiting, s.Failed = e.phases[PhaseWaiting], e.phases[PhaseFailed]
 	s.Runtimes = len(e.lanes)
+	s.Limit, s.InHand, s.Patience, s.Throttled = e.limit(), e.inHand(), e.patience(), e.throttled
 	return s
 }

@@ -10,12 +10,17 @@ import (
 // Engine.mu guards it.
 type lane struct {
 	runtime string
-	entries []*entry      // those that are not idle, by component
-	queue   queue[byTurn] // the queued ones
+	entries []*entry          // those that are not idle, by component
+	queue   queue[byTurn]     // the queued ones
+	waits   [priorities]int32 // how many they are, by priority
 	running int32
+	shares  shares
+	// proven: the runtime has answered something since something of it is to be done, and nothing has hung since. Before
+	// that, its runs begin one by one.
+	proven  bool
 	breaker breaker
 
-	listed     bool // in Engine.ready
+	in         *lanes // where it is listed, or nil
 	next, prev *lane
 }
 
@@ -74,14 +79,34 @@ func (l *lane) find(component string) (int, bool) {
 
 // ready says whether something of the lane may begin.
 func (l *lane) ready(width int) bool {
-	switch {
-	case int(l.running) >= width:
-		return false
-	case l.breaker.open:
+	if l.breaker.open {
 		return l.breaker.probeDue && l.itself().phase != PhaseRunning
-	default:
-		return l.queue.Len() > 0
 	}
+	return int(l.running) < l.width(width) && l.queue.Len() > 0
+}
+
+// width is how many of the lane's runs may be under way.
+func (l *lane) width(most int) int {
+	if !l.proven {
+		return 1
+	}
+	return most
+}
+
+// first is the entry whose turn it is; the lane's breaker is closed and something is queued. It counts as gone.
+func (l *lane) first() *entry {
+	p := l.shares.next(func(p Priority) bool { return l.waits[p] > 0 })
+	en := l.queue.first()
+	if en.priority == p {
+		return en
+	}
+	en = nil
+	for _, other := range l.queue.entries { // seldom: once for each time that a lower priority is due
+		if other.priority == p && (en == nil || other.turn < en.turn) {
+			en = other
+		}
+	}
+	return en
 }
 
 // itself is the entry of the runtime itself, which exists while the breaker is open; nil if it is idle.
@@ -92,12 +117,12 @@ func (l *lane) itself() *entry {
 	return l.entries[0]
 }
 
-// lanes is the queue of the lanes that are ready. Engine.mu guards it.
+// lanes is a queue of lanes of which something can begin. Engine.mu guards it.
 type lanes struct{ first, last *lane }
 
 // push adds a lane at the end.
 func (q *lanes) push(l *lane) {
-	l.listed, l.prev, l.next = true, q.last, nil
+	l.in, l.prev, l.next = q, q.last, nil
 	if q.last == nil {
 		q.first = l
 	} else {
@@ -118,5 +143,5 @@ func (q *lanes) remove(l *lane) {
 	} else {
 		l.next.prev = l.prev
 	}
-	l.listed, l.prev, l.next = false, nil, nil
+	l.in, l.prev, l.next = nil, nil, nil
 }

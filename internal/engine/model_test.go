@@ -20,6 +20,8 @@ type model struct {
 	lanes   map[string]*modelLane
 	runs    []*modelRun // under way, in the order in which they began
 	stamp   int
+	answers time.Duration // smoothed time of answers
+	passed  [priorities]int
 }
 
 type modelKey struct {
@@ -37,12 +39,20 @@ type modelKey struct {
 
 type modelLane struct {
 	runtime               string
-	ready                 bool
-	since                 int // stamp of becoming ready, or of its last turn
+	class                 int // what it is ready for: a priority, or one of those below
+	since                 int // stamp of becoming ready for that, or of its last turn
+	proven                bool
+	passed                [priorities]int
 	open, probeDue        bool
 	failures, pauses, era int
-	probeAt               time.Duration
+	probeAt, closedAt     time.Duration
 }
+
+// The classes of lanes that are not ready for a priority.
+const (
+	classNone  = -1
+	classProbe = -2
+)
 
 type modelRun struct {
 	real                          *Run
@@ -51,11 +61,20 @@ type modelRun struct {
 	era                           int
 	probing                       bool
 	preempted, forgotten, stopped bool
+	questions                     []modelQuestion
+	since                         time.Duration // it asks, or was last answered
+	aside                         bool
+}
+
+// modelQuestion is one that a run has asked.
+type modelQuestion struct {
+	at       time.Duration
+	answered func(bool)
 }
 
 func newModel(t *testing.T, e *Engine) *model {
 	t.Helper()
-	return &model{t: t, engine: e, options: e.options, keys: map[Key]*modelKey{}, lanes: map[string]*modelLane{}}
+	return &model{t: t, engine: e, options: e.options, keys: map[Key]*modelKey{}, lanes: map[string]*modelLane{}, answers: 12500 * time.Microsecond}
 }
 
 func (m *model) key(k Key) *modelKey {
@@ -67,7 +86,7 @@ func (m *model) key(k Key) *modelKey {
 
 func (m *model) lane(runtime string) *modelLane {
 	if m.lanes[runtime] == nil {
-		m.lanes[runtime] = &modelLane{runtime: runtime}
+		m.lanes[runtime] = &modelLane{runtime: runtime, class: classNone}
 	}
 	return m.lanes[runtime]
 }
@@ -76,6 +95,69 @@ func (m *model) lane(runtime string) *modelLane {
 func (m *model) event() {
 	m.catchUp(m.engine.now())
 	m.stamp++
+	m.setAside()
+}
+
+func (m *model) patience() time.Duration {
+	return min(max(8*m.answers, 25*time.Millisecond), m.options.Patience)
+}
+
+// setAside sets the runs aside that wait for too long.
+func (m *model) setAside() {
+	for _, r := range m.runs {
+		if len(r.questions) > 0 && !r.probing && !r.aside && r.since+m.patience() <= m.engine.now() {
+			r.aside = true
+			if l := m.lane(r.key.Runtime); !r.forgotten {
+				l.proven = false
+				m.turn(l)
+			}
+		}
+	}
+}
+
+// inHand is how many runs count.
+func (m *model) inHand() (n int) {
+	for _, r := range m.runs {
+		if !r.probing && !r.aside {
+			n++
+		}
+	}
+	return n
+}
+
+func (m *model) ask(r *modelRun, answered func(bool)) {
+	if len(r.questions) == 0 {
+		r.since = m.engine.now()
+	}
+	r.questions = append(r.questions, modelQuestion{m.engine.now(), answered})
+}
+
+// answer ends the first question of a run, and returns how to tell the engine.
+func (m *model) answer(r *modelRun, ok bool) func(bool) {
+	m.event()
+	q, now := r.questions[0], m.engine.now()
+	r.questions = r.questions[1:]
+	if ok {
+		m.answers += (now - q.at - m.answers) / 16
+		m.prove(r)
+		r.since = now
+	}
+	if ok || len(r.questions) == 0 {
+		r.aside = false
+	}
+	return q.answered
+}
+
+func (m *model) prove(r *modelRun) {
+	if l := m.lane(r.key.Runtime); !r.forgotten {
+		l.proven = true
+		m.turn(l)
+	}
+}
+
+func (m *model) progress(r *modelRun) {
+	m.event()
+	m.prove(r)
 }
 
 // catchUp lets everything happen that is due until now.
@@ -131,40 +213,60 @@ func (m *model) trigger(k *modelKey, p Priority) {
 	m.turn(m.lane(k.Runtime))
 }
 
-// turn notes when the lane becomes ready.
+// turn notes when the lane becomes ready, and for what.
 func (m *model) turn(l *modelLane) {
-	ready := m.isReady(l)
-	if ready && !l.ready {
+	class := m.classOf(l)
+	if class != l.class {
 		l.since = m.stamp
 	}
-	l.ready = ready
+	l.class = class
 }
 
-func (m *model) isReady(l *modelLane) bool {
-	running, queued := 0, 0
+func (m *model) classOf(l *modelLane) int {
+	running, highest, width := 0, classNone, 1
 	for _, k := range m.keys {
 		if k.Runtime == l.runtime && k.run != nil {
 			running++
 		}
 		if k.Runtime == l.runtime && k.queued {
-			queued++
+			highest = max(highest, int(k.priority))
 		}
 	}
-	switch {
-	case running >= m.options.PerRuntime:
-		return false
-	case l.open:
-		return l.probeDue && m.key(Key{Runtime: l.runtime}).run == nil
-	default:
-		return queued > 0
+	if l.proven {
+		width = m.options.PerRuntime
 	}
+	switch {
+	case l.open && l.probeDue && m.key(Key{Runtime: l.runtime}).run == nil:
+		return classProbe
+	case l.open || running >= width:
+		return classNone
+	}
+	return highest
+}
+
+// mayBegin says whether there is a place for something of a lane.
+func (m *model) mayBegin(l *modelLane) bool {
+	probes := len(m.runs) - m.inHand()
+	for _, r := range m.runs {
+		probes -= count(r.aside)
+	}
+	switch {
+	case len(m.runs) >= m.options.MaxRuns || l.class == classNone:
+		return false
+	case l.class == classProbe:
+		return probes < m.options.Probes
+	}
+	return m.inHand() < m.engine.limit()
 }
 
 // began checks that the run may begin, and begins it.
 func (m *model) began(r *Run) {
 	m.event()
 	k, l := m.key(r.Key()), m.lane(r.Key().Runtime)
-	m.mayBegin(r, k, l)
+	m.checkBegin(r, k, l)
+	if !l.open {
+		m.share(k, l)
+	}
 	run := &modelRun{real: r, key: k, priority: PriorityVerify, era: l.era, probing: l.open}
 	if k.queued {
 		run.priority = k.priority
@@ -172,36 +274,8 @@ func (m *model) began(r *Run) {
 	k.run, k.queued, k.waiting, k.failed, k.facts, k.own = run, false, false, false, nil, 0
 	l.probeDue = false
 	m.runs = append(m.runs, run)
-	l.ready = false // to the end of the line
+	l.class = classNone // to the end of the line
 	m.turn(l)
-}
-
-func (m *model) mayBegin(r *Run, k *modelKey, l *modelLane) {
-	switch {
-	case k.run != nil:
-		m.t.Errorf("%s began while it runs", k)
-	case len(m.runs) >= m.options.Workers:
-		m.t.Errorf("%s began as the run %d of %d", k, len(m.runs)+1, m.options.Workers)
-	case !m.isReady(l):
-		m.t.Errorf("%s began, but its lane is not ready: %+v", k, *l)
-	case r.Probing() != l.open || l.open && k.Component != "":
-		m.t.Errorf("%s began, probing: %t, breaker open: %t", k, r.Probing(), l.open)
-	case !l.open && !k.queued:
-		m.t.Errorf("%s began for no reason", k)
-	case r.Attempt() != k.attempts+1:
-		m.t.Errorf("%s began as attempt %d after %d failures", k, r.Attempt(), k.attempts)
-	}
-	for _, other := range m.keys {
-		if !l.open && other.queued && other.Runtime == k.Runtime &&
-			(other.priority > k.priority || other.priority == k.priority && other.since < k.since) {
-			m.t.Errorf("%s began before %s, whose turn it was", k, other)
-		}
-	}
-	for _, other := range m.lanes {
-		if other.ready && other.since < l.since {
-			m.t.Errorf("%s began before anything of %s, whose turn it was", k, other.runtime)
-		}
-	}
 }
 
 func (m *model) add(k Key, p Priority) {
@@ -255,7 +329,7 @@ func (m *model) checkpoint(run *modelRun) error {
 
 func (m *model) forget(runtime string) {
 	m.event()
-	m.lanes[runtime] = &modelLane{runtime: runtime}
+	m.lanes[runtime] = &modelLane{runtime: runtime, class: classNone}
 	for name, k := range m.keys {
 		if k.Runtime != runtime {
 			continue
@@ -271,7 +345,7 @@ func (m *model) reset(runtime string) {
 	m.event()
 	l := m.lane(runtime)
 	m.closeBreaker(l)
-	l.pauses = 0
+	l.pauses, l.closedAt = 0, 0
 	l.era++
 	for _, k := range m.keys {
 		if k.Runtime != runtime {
@@ -290,7 +364,7 @@ func (m *model) closeBreaker(l *modelLane) {
 	if !l.open {
 		return
 	}
-	l.open, l.probeDue, l.probeAt = false, false, 0
+	l.open, l.probeDue, l.probeAt, l.closedAt = false, false, 0, m.engine.now()
 	l.era++
 	m.turn(l)
 }
@@ -304,8 +378,11 @@ func (m *model) finish(run *modelRun, result Result) {
 		result.Outcome = Retry
 	}
 	if !run.forgotten {
-		if run.era == l.era {
-			m.judge(l, run, result.Outcome)
+		if !result.Offline || run.probing {
+			l.proven = result.Outcome != Unreachable
+			if run.era == l.era {
+				m.judge(l, run, result.Outcome)
+			}
 		}
 		m.conclude(k, run, result)
 	}
@@ -317,13 +394,26 @@ func (m *model) finish(run *modelRun, result Result) {
 		k.again = false
 		m.trigger(k, k.priority)
 	}
+	if m.isIdle(l) {
+		l.proven = false
+	}
 	m.turn(l)
+}
+
+// isIdle says whether nothing of a lane runs or is queued.
+func (m *model) isIdle(l *modelLane) bool {
+	for _, k := range m.keys {
+		if k.Runtime == l.runtime && (k.queued || k.run != nil) {
+			return false
+		}
+	}
+	return true
 }
 
 func (m *model) judge(l *modelLane, run *modelRun, o Outcome) {
 	if o != Unreachable {
 		m.closeBreaker(l)
-		if !run.probing {
+		if !run.probing && m.engine.now() >= l.closedAt+m.options.Probe.Max {
 			l.pauses = 0
 		}
 		return
@@ -383,58 +473,5 @@ func (m *model) conclude(k *modelKey, run *modelRun, result Result) {
 	}
 	if after > 0 {
 		k.own, k.ownPriority = now+after, p
-	}
-}
-
-// state is what Engine.Inspect should say, as far as the model knows it.
-func (m *model) state(runtime string) RuntimeState {
-	l := m.lane(runtime)
-	s := RuntimeState{Breaker: BreakerState{Open: l.open, Failures: l.failures, NextProbe: m.engine.wall(l.probeAt)}}
-	for _, k := range m.keys {
-		next := earlier(k.own, k.asked)
-		probed := k.Component == "" && l.open
-		if probed {
-			next = earlier(next, l.probeAt)
-		}
-		c := ComponentState{
-			Component: k.Component, Attempts: k.attempts, Next: m.engine.wall(next), WaitingFor: slices.Clone(k.facts),
-		}
-		switch {
-		case k.Runtime != runtime:
-			continue
-		case k.run != nil:
-			c.Phase, c.Priority = PhaseRunning, k.run.priority
-		case k.queued:
-			c.Phase, c.Priority = PhaseQueued, k.priority
-		case k.waiting:
-			c.Phase = PhaseWaiting
-		case k.failed:
-			c.Phase = PhaseFailed
-		case next == 0 && !probed:
-			m.forgetIdle(k)
-			continue
-		}
-		s.Components = append(s.Components, c)
-	}
-	slices.SortFunc(s.Components, func(a, b ComponentState) int {
-		if a.Component < b.Component {
-			return -1
-		}
-		return 1
-	})
-	return s
-}
-
-// forgetIdle drops what the engine does not remember of an idle key: everything.
-func (m *model) forgetIdle(k *modelKey) { m.keys[k.Key] = &modelKey{Key: k.Key} }
-
-// settled checks that nothing is left undone: with a free worker, no lane may be ready.
-func (m *model) settled() {
-	m.t.Helper()
-	m.event()
-	for _, l := range m.lanes {
-		if m.isReady(l) && len(m.runs) < m.options.Workers {
-			m.t.Errorf("%s is ready and %d of %d workers are busy, but nothing began", l.runtime, len(m.runs), m.options.Workers)
-		}
 	}
 }

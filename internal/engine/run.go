@@ -34,10 +34,18 @@ type Run struct {
 	era      uint32        // of the breaker, when the run began
 	probing  bool
 
+	began time.Duration // when it did
+
 	// Engine.mu guards these.
-	preempted bool // checkpoints shall stop it
-	forgotten bool // its result is of no interest
-	stopped   bool // a checkpoint said so
+	preempted     bool          // checkpoints shall stop it
+	forgotten     bool          // its result is of no interest
+	stopped       bool          // a checkpoint said so
+	ended         bool          // its result is known
+	asking        int           // how many answers it waits for
+	since         time.Duration // when it began to wait, or was last answered
+	aside         bool          // set aside: it does not count as in hand
+	listed        bool          // in Engine.outside
+	before, after *Run          // there
 }
 
 // Key that runs.
@@ -81,17 +89,21 @@ func (r *Run) Checkpoint() error {
 	return nil
 }
 
-// begin takes the next entry of a lane that is ready. The lock is held.
+// begin begins the next run of a lane that is ready. The lock is held.
 func (e *Engine) begin(l *lane) *Run {
-	now := e.now()
-	en := l.queue.first()
-	if l.breaker.open {
+	now, probing := e.now(), l.breaker.open
+	e.unlist(l) // and to the end below, so that lanes take turns
+	var en *entry
+	if probing {
 		en = l.itself()
 		l.breaker.probeDue = false
+		e.stats.Probing++
+	} else {
+		en = l.first()
 	}
 	r := &Run{
 		engine: e, entry: en, priority: PriorityVerify, attempt: int(en.attempts) + 1, era: l.breaker.era,
-		probing: l.breaker.open, wait: now - l.breaker.dueAt,
+		probing: probing, wait: now - l.breaker.dueAt, began: now,
 	}
 	if en.phase == PhaseQueued {
 		r.priority, r.wait = en.priority, now-en.queuedAt
@@ -101,13 +113,10 @@ func (e *Engine) begin(l *lane) *Run {
 	en.run, en.facts, en.own = r, nil, 0
 	e.retime(en)
 	l.running++
-	e.ready.remove(l) // to the end, so that lanes take turns
-	if l.ready(e.options.PerRuntime) {
-		e.ready.push(l)
-	}
 	if e.began != nil {
 		e.began(r)
 	}
+	e.relist(l)
 	return r
 }
 

@@ -66,12 +66,14 @@ func TestLanesTakeTurns(t *testing.T) {
 		e := start(t, j.gated(gate), Options{Workers: 1})
 		e.Add(eu, PriorityChange)
 		j.expect(t, "0s eu #1")
-		for _, k := range []Key{euA, euB, euC, usA, usB} { // priorities are a lane's own affair
-			e.Add(k, PriorityChange)
+		for _, k := range []Key{euA, euB, euC, usA, usB} {
+			e.Add(k, PriorityTrigger)
 		}
 		e.Add(Key{Runtime: "ap", Component: "x"}, PriorityVerify)
+		e.Add(Key{Runtime: "ap", Component: "y"}, PriorityTrigger) // the lane has the priority of the highest in it
+		e.Add(Key{Runtime: "ca", Component: "z"}, PriorityChange)
 		close(gate)
-		j.expect(t, "0s eu/a #1", "0s us/a #1", "0s ap/x #1", "0s eu/b #1", "0s us/b #1", "0s eu/c #1")
+		j.expect(t, "0s ca/z #1", "0s eu/a #1", "0s us/a #1", "0s ap/y #1", "0s eu/b #1", "0s us/b #1", "0s eu/c #1", "0s ap/x #1")
 	})
 }
 

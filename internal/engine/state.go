@@ -45,25 +45,45 @@ func (e *Engine) retime(en *entry) {
 		return
 	}
 	e.timers.put(en)
-	if e.timers.first() != en {
-		return
-	}
-	select {
-	case e.kick <- struct{}{}:
-	default: // one is enough
+	if e.timers.first() == en {
+		e.ring()
 	}
 }
 
-// relist puts the lane among those that are ready, or takes it out. The lock is held.
+// relist puts the lane among those of which something can begin, or takes it out. Where it stays, it keeps its turn. The lock
+// is held.
 func (e *Engine) relist(l *lane) {
-	ready := l.ready(e.options.PerRuntime)
+	var in *lanes
 	switch {
-	case ready && !l.listed:
-		e.ready.push(l)
-		e.idle.Signal()
-	case !ready && l.listed:
-		e.ready.remove(l)
+	case !l.ready(e.options.PerRuntime):
+	case l.breaker.open:
+		in = &e.probes
+	default:
+		in = &e.ready[l.queue.first().priority]
 	}
+	if l.in == in {
+		return
+	}
+	e.unlist(l)
+	if in == nil {
+		return
+	}
+	in.push(l)
+	if in != &e.probes {
+		e.waiting++
+	}
+	e.wake()
+}
+
+// unlist takes the lane out of where it is listed. The lock is held.
+func (e *Engine) unlist(l *lane) {
+	if l.in == nil {
+		return
+	}
+	if l.in != &e.probes {
+		e.waiting--
+	}
+	l.in.remove(l)
 }
 
 // settle drops an entry that is idle, and its lane with the last one. The entry of an open breaker's probe stays. The lock
@@ -113,7 +133,7 @@ func (e *Engine) Forget(runtime string) {
 		return
 	}
 	e.closeBreaker(l)
-	l.breaker = breaker{}
+	l.breaker, l.proven = breaker{}, false
 	for _, en := range slices.Clone(l.entries) {
 		if en.run == nil {
 			e.drop(en)
@@ -144,7 +164,7 @@ func (e *Engine) Reset(runtime string) {
 		return
 	}
 	e.closeBreaker(l)
-	l.breaker.pauses = 0
+	l.breaker.pauses, l.breaker.closedAt = 0, 0
 	l.breaker.era++
 	for _, en := range l.entries {
 		failing := en.attempts > 0 || en.unreached > 0
