@@ -40,8 +40,14 @@ type Config struct {
 	Sources Sources
 	// VerifyInterval is how often each runtime is compared with what it should be. Default: 1 h, which is also the most.
 	VerifyInterval time.Duration
-	// Workers is how many modules are worked on at the same time. Default: 32.
+	// Workers is how many modules are worked on at the same time at most; how many are is found out. Modules of runtimes that do not
+	// answer do not count. Default: 128.
 	Workers int
+	// APIQPS and APIBurst limit what the control plane asks of its own API, by second and at once. Default: 500 and 1000.
+	APIQPS, APIBurst int
+	// ProbeInterval is how often a runtime that does not answer, or refuses us, is asked whether it does now, after a first time two
+	// seconds later (give or take a fifth). Default: 75 s: once a minute at most.
+	ProbeInterval time.Duration
 	// RequestTimeout is the deadline of one request to a runtime: one that hangs is given up after two of them. Default: 20 s.
 	RequestTimeout time.Duration
 	// Sharded shares the fleet between all processes over one Cluster that have it, in place of the lease by which one works and the
@@ -75,6 +81,13 @@ const DefaultNamespace = "kcp-system"
 // maxVerifyInterval is the longest that drift may go unnoticed where nothing watches.
 const maxVerifyInterval = time.Hour
 
+// Defaults of the limits of what the control plane asks of its own API, and of probes: 75 s less a fifth is a minute.
+const (
+	defaultAPIQPS        = 500
+	defaultAPIBurst      = 1000
+	defaultProbeInterval = 75 * time.Second
+)
+
 // defaultRequestTimeout is short for a request, so that runtimes that hang do not keep the workers from the others.
 const defaultRequestTimeout = 20 * time.Second
 
@@ -89,6 +102,10 @@ func (c *Config) Validate() error {
 		return fmt.Errorf("VerifyInterval is %s: it must be at most %s, or 0 for that", c.VerifyInterval, maxVerifyInterval)
 	case c.Workers < 0:
 		return fmt.Errorf("number of Workers is %d: it must be positive, or 0 for the default", c.Workers)
+	case c.APIQPS < 0 || c.APIBurst < 0:
+		return fmt.Errorf("APIQPS is %d and APIBurst %d: they must be positive, or 0 for the default", c.APIQPS, c.APIBurst)
+	case c.ProbeInterval < 0:
+		return fmt.Errorf("ProbeInterval is %s: it must be positive, or 0 for the default", c.ProbeInterval)
 	case c.RequestTimeout < 0:
 		return fmt.Errorf("RequestTimeout is %s: it must be positive, or 0 for the default", c.RequestTimeout)
 	case c.Sharded && c.Cluster == nil:
@@ -117,6 +134,15 @@ func (c Config) withDefaults() Config {
 	}
 	if c.RequestTimeout == 0 {
 		c.RequestTimeout = defaultRequestTimeout
+	}
+	if c.ProbeInterval == 0 {
+		c.ProbeInterval = defaultProbeInterval
+	}
+	if c.APIQPS == 0 {
+		c.APIQPS = defaultAPIQPS
+	}
+	if c.APIBurst == 0 {
+		c.APIBurst = max(defaultAPIBurst, c.APIQPS)
 	}
 	if c.Log.GetSink() == nil {
 		c.Log = logr.Discard()

@@ -30,6 +30,9 @@ import (
 // space is the namespace of everything in the control plane.
 const space = controlplane.DefaultNamespace
 
+// probeInterval is short for runtimes that tests make well again.
+const probeInterval = 3 * time.Second
+
 // parallel is how many tests run at once at least: they wait for the control plane more than they compute.
 const parallel = 8
 
@@ -95,7 +98,8 @@ func newWorld() (*world, error) {
 	}
 	w := &world{dir: dir, log: &journal{}, custom: newScripted()}
 	w.cp, err = controlplane.Start(context.Background(), controlplane.Config{
-		Local: &controlplane.Local{Dir: dir}, Log: w.log.logger(), Reconcilers: w.custom.all(), RequestTimeout: requestTimeout,
+		ProbeInterval: probeInterval,
+		Local:         &controlplane.Local{Dir: dir}, Log: w.log.logger(), Reconcilers: w.custom.all(), RequestTimeout: requestTimeout,
 	})
 	if err != nil {
 		return nil, err

@@ -23,10 +23,8 @@ import (
 	"github.com/kyma-project/mothership/internal/render"
 )
 
-// Limits of what the control plane asks of its own API.
+// Deadlines of the start.
 const (
-	apiQPS   = 500
-	apiBurst = 1000
 	// setupTimeout bounds installing the definitions and reading the identity.
 	setupTimeout = time.Minute
 	// cacheTimeout bounds filling the caches.
@@ -37,13 +35,27 @@ const (
 // hangs must not hold workers for long.
 const callRetries = 1
 
+// contactTimeout is the deadline of requests to a runtime that has not answered for a while.
+const contactTimeout = 10 * time.Second
+
+// firstProbe is the pause before the first probe of a runtime that did not answer: most of what fails once does not fail again.
+const firstProbe = 2 * time.Second
+
+// engine is how work is scheduled. One call that failed, repeated as it was, is enough to have no other component try.
+func (cp *ControlPlane) engine() engine.Options {
+	return engine.Options{
+		Workers: cp.cfg.Workers, BreakerFailures: 1,
+		Probe: engine.Backoff{First: min(firstProbe, cp.cfg.ProbeInterval), Max: cp.cfg.ProbeInterval, Steep: true},
+	}
+}
+
 // renderCacheBytes bounds what is kept of renders.
 const renderCacheBytes = 64 << 20
 
 // operate runs the controllers over the host's API until ctx ends or one of them fails.
 func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 	cfg := rest.CopyConfig(h.config)
-	cfg.QPS, cfg.Burst, cfg.UserAgent = apiQPS, apiBurst, "mothership-controlplane"
+	cfg.QPS, cfg.Burst, cfg.UserAgent = float32(cp.cfg.APIQPS), cp.cfg.APIBurst, "mothership-controlplane"
 	id, err := cp.prepare(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("preparing the control plane's API: %w", err)
@@ -60,8 +72,8 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
 		Sources: cp.sources(mgr.GetAPIReader()), Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
 		PostRender: cp.cfg.PostRender,
-		Engine:     engine.Options{Workers: cp.cfg.Workers}, Verify: cp.cfg.VerifyInterval, Shard: shard,
-		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Retries: callRetries},
+		Engine:     cp.engine(), Verify: cp.cfg.VerifyInterval, Shard: shard,
+		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Contact: contactTimeout, Retries: callRetries},
 	})
 	if err != nil {
 		return err

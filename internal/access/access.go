@@ -48,6 +48,8 @@ type Options struct {
 	Connection remote.Options
 	// Admit is asked before each request to a runtime; an error keeps it from being sent. Default: every request is sent.
 	Admit func(runtime types.NamespacedName) error
+	// Ask is told of each wait for a runtime, see remote.Options.
+	Ask func(ctx context.Context) (answered func(ok bool))
 	// Idle is how long an unused connection is kept. Default: 5 m.
 	Idle time.Duration
 }
@@ -272,6 +274,7 @@ func (p *Pool) open(ctx context.Context, r *v1beta2.Runtime, ref v1beta2.SecretK
 // connection is the options of a runtime's client.
 func (p *Pool) connection(name types.NamespacedName) remote.Options {
 	out := p.o.Connection
+	out.Ask = p.o.Ask
 	if p.o.Admit != nil {
 		out.Admit = func() error { return p.o.Admit(name) }
 	}

@@ -125,12 +125,12 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 	mgr, o := f.o.Manager, f.o
 	cached, live, events := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("mothership")
 	queue := &fleet.Queue{Engine: f.engine, Owns: f.share.owns}
-	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection, Admit: f.share.admit})
+	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection, Admit: f.share.admit, Ask: ask})
 	f.status = status.New(status.Options{
 		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Log: o.Log.WithName("status"),
 	})
 	builtin := module.New(module.Options{
-		Sources: o.Sources, Renderer: o.Renderer, Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
+		Sources: patientSources{o.Sources}, Renderer: o.Renderer, Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
 		PostRender: o.PostRender, Applied: f.applied,
 	})
 	f.modules = kymamodule.New(kymamodule.Options{

@@ -14,6 +14,8 @@ type breaker struct {
 	// the breaker has been closed for as long as the longest pause. A runtime that answers now and then gets the longest
 	// pauses, and does not flap.
 	pauses uint32
+	// flaps is how often the breaker opened again soon after it had closed, since the runtime last answered for good.
+	flaps uint32
 	// era grows whenever the breaker opens or closes. Only results of runs that began in the current one count.
 	era uint32
 	// probeAt is when the next probe is due, 0 if none is ahead; dueAt is when the last one was. closedAt is when the breaker
@@ -30,8 +32,8 @@ func (e *Engine) judge(r *Run, o Outcome) {
 	}
 	if o != Unreachable {
 		e.closeBreaker(l)
-		if !r.probing && e.now() >= b.closedAt+e.options.Probe.Max {
-			b.pauses = 0
+		if !r.probing && !e.justClosed(l) {
+			b.pauses, b.flaps = 0, 0
 		}
 		return
 	}
@@ -44,8 +46,17 @@ func (e *Engine) judge(r *Run, o Outcome) {
 	}
 }
 
+// justClosed says whether a lane's breaker closed so lately that the runtime may be one that answers now and then. The lock is held.
+func (e *Engine) justClosed(l *lane) bool {
+	at := l.breaker.closedAt
+	return at != 0 && e.now() < at+e.options.Probe.Max
+}
+
 // openBreaker stops the lane and arms the first probe. The lock is held, and the caller relists the lane.
 func (e *Engine) openBreaker(l *lane) {
+	if e.justClosed(l) {
+		l.breaker.flaps++
+	}
 	l.breaker.open, l.breaker.openedAt = true, e.now()
 	l.breaker.era++
 	e.stats.OpenBreakers++

@@ -218,6 +218,34 @@ func TestPausesGrowUntilTheRuntimeAnswersForGood(t *testing.T) {
 	})
 }
 
+// A runtime that answers every other time is shaky from when it failed again soon, until it answers for good.
+func TestShaky(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var fails atomic.Bool
+		var said []string
+		begin := time.Now()
+		e := start(t, RunnerFunc(func(_ context.Context, r *Run) Result {
+			said = append(said, fmt.Sprint(time.Since(begin), " ", r.Shaky()))
+			if fails.Load() && !r.Probing() {
+				return Result{Outcome: Unreachable}
+			}
+			return Result{After: 100 * time.Second}
+		}), Options{BreakerFailures: 1, Probe: Backoff{First: 2 * time.Second, Max: 75 * time.Second, Steep: true}})
+		fails.Store(true)
+		e.Add(euA, PriorityChange)
+		pass(80 * time.Second)
+		fails.Store(false)
+		pass(3 * time.Minute)
+		e.Add(euA, PriorityChange)
+		synctest.Wait()
+		want := []string{"0s false", "2s false", "2s false", "1m17s true", "1m17s true", "2m32s true", "2m32s true", "4m12s false", "4m12s false", "4m20s false"}
+		if diff := cmp.Diff(want, said); diff != "" {
+			t.Errorf("runs (-want +got):\n%s", diff)
+		}
+	})
+}
+
 // The wait of before is over when the probe begins, as with any run.
 func TestProbeOfARuntimeThatWaits(t *testing.T) {
 	t.Parallel()

@@ -59,6 +59,15 @@ func (r *Run) Attempt() int { return r.attempt }
 // Unreachable closes the breaker.
 func (r *Run) Probing() bool { return r.probing }
 
+// Shaky says that the runtime answers now and then: it stopped answering soon after it had begun to, and has not answered for
+// long since. Whoever reports that it answers should wait until it does for good.
+func (r *Run) Shaky() bool {
+	r.engine.mu.Lock()
+	defer r.engine.mu.Unlock()
+	l := r.entry.lane
+	return l.breaker.flaps > 0 && (l.breaker.open || r.engine.justClosed(l))
+}
+
 // Await says which facts the run looks for. Call it before looking: if one of them arrives from then on, during the run
 // or, when it ends with Waiting, after it, the key runs again. It replaces what this run awaited before.
 func (r *Run) Await(facts ...string) {

@@ -164,7 +164,7 @@ func (e *Engine) Reset(runtime string) {
 		return
 	}
 	e.closeBreaker(l)
-	l.breaker.pauses, l.breaker.closedAt = 0, 0
+	l.breaker.pauses, l.breaker.flaps, l.breaker.closedAt = 0, 0, 0
 	l.breaker.era++
 	for _, en := range l.entries {
 		failing := en.attempts > 0 || en.unreached > 0

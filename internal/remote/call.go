@@ -47,7 +47,7 @@ func (q *request) bound() int64 { return boundOf(q.verb) }
 
 // retriable says whether the same request may be sent again.
 func (q *request) retriable(e *Error) bool {
-	return e.Transient() && (q.idempotent || e.unprocessed)
+	return e.Transient() && !e.silent && (q.idempotent || e.unprocessed)
 }
 
 // call sends a request, repeats it after transient failures, and decodes its answer. Errors are *Error.
@@ -57,14 +57,14 @@ func (c *Client) call(ctx context.Context, q *request, decode decoder) error {
 		if err == nil {
 			return nil
 		}
-		if attempt >= c.retries || !q.retriable(err) {
+		if !c.mayRepeat(ctx, attempt, q, err) {
 			return err
 		}
 		delay := c.delay(attempt, err)
 		if deadline, ok := ctx.Deadline(); ok && time.Until(deadline) <= delay {
 			return err // the context would end first: what failed says more
 		}
-		if cause := c.pause(ctx, delay); cause != nil {
+		if cause := c.rest(ctx, delay); cause != nil {
 			return q.interrupted(cause, err)
 		}
 	}

@@ -43,6 +43,8 @@ func New(cfg *rest.Config, o Options) (*Client, error) {
 			userAgent: o.UserAgent,
 			pause:     pause,
 			admit:     o.Admit,
+			ask:       o.Ask,
+			contact:   min(o.Contact, o.Timeout),
 			current:   gen,
 		},
 		retries: o.Retries,

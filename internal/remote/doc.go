@@ -8,7 +8,9 @@
 // controller-runtime client over the same connection, limits and counters by Client.Client.
 //
 // Every request passes through the same gate, in this order: a slot of MaxInFlight, a token of the rate limit, the
-// runtime's address and credentials of the moment, the count by verb, the deadline, the bound on the answer's size.
+// runtime's address and credentials of the moment, the count by verb, the deadline, the bound on the answer's size. Slots and
+// tokens are the client's own: a client is of one runtime, and none takes them from another. Connecting has deadlines of its own
+// (3 s, and 5 s for TLS); a server that has been silent for half a minute gets Options.Contact for its first answer.
 //
 // # Mapping
 //

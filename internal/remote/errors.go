@@ -91,6 +91,7 @@ type Error struct {
 	retryAfter    time.Duration // bounded; 0 with hasRetryAfter means at once
 	hasRetryAfter bool
 	permanent     bool // a second attempt gives the same: a certificate that does not verify
+	silent        bool // the server has not answered for a while: a second attempt would only wait as long
 	unprocessed   bool // the server did not take the request up, so that any verb may be repeated
 }
 

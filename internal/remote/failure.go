@@ -43,7 +43,7 @@ func (q *request) transportError(reqCtx context.Context, err error) *Error {
 	var certErr *tls.CertificateVerificationError
 	switch {
 	case errors.Is(context.Cause(reqCtx), errDeadline):
-		e.Reason, e.Err = ReasonTimeout, errDeadline
+		e.Reason, e.Err, e.silent = ReasonTimeout, errDeadline, errors.Is(context.Cause(reqCtx), errSilent)
 	case errors.As(err, &certErr):
 		e.permanent = true
 	case errors.As(err, &opErr) && opErr.Op == "dial":

@@ -10,6 +10,7 @@ import (
 	"net/url"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/time/rate"
@@ -34,6 +35,9 @@ type gate struct {
 	userAgent string
 	pause     func(context.Context, time.Duration) error
 	admit     func() error
+	ask       func(context.Context) (answered func(ok bool))
+	contact   time.Duration
+	heard     atomic.Int64 // when the server last answered, in nanoseconds since 1970
 	counter   counter
 
 	mu      sync.Mutex
@@ -59,6 +63,7 @@ func newGeneration(cfg *rest.Config, userAgent string) (*generation, error) {
 	cfg = rest.CopyConfig(cfg)
 	cfg.UserAgent = userAgent
 	cfg.DisableCompression = true
+	impatient(cfg)
 	if cfg.Proxy == nil {
 		// A proxy function of its own keeps the transport out of client-go's process-wide cache: that would keep the
 		// credentials of every runtime ever seen, and share connections that are ours to close.
@@ -103,6 +108,8 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 // answer to a watch lasts longer than that: once it has begun, it takes no slot from others, and its size has no bound.
 func (g *gate) send(req *http.Request, verb string, lasts time.Duration) (*http.Response, context.Context, error) {
 	ctx := req.Context()
+	ok, answered := false, g.ask(ctx)
+	defer func() { answered(ok) }()
 	if err := g.enter(ctx); err != nil {
 		closeBody(req)
 		return nil, ctx, err
@@ -126,6 +133,8 @@ func (g *gate) send(req *http.Request, verb string, lasts time.Duration) (*http.
 		end()
 		return nil, ctx, err
 	}
+	g.heard.Store(time.Now().UnixNano())
+	ok = works(resp.StatusCode)
 	left := boundOf(verb)
 	if lasts > 0 && resp.StatusCode == http.StatusOK {
 		extend()
@@ -139,7 +148,8 @@ func (g *gate) send(req *http.Request, verb string, lasts time.Duration) (*http.
 // deadline ends a request's context with errDeadline when its time is over. extend gives a watch the time that it lasts.
 func (g *gate) deadline(ctx context.Context, lasts time.Duration) (_ context.Context, extend, cancel func()) {
 	if lasts <= 0 {
-		ctx, cancel := context.WithTimeoutCause(ctx, g.timeout, errDeadline)
+		timeout, cause := g.patience()
+		ctx, cancel := context.WithTimeoutCause(ctx, timeout, cause)
 		return ctx, func() {}, cancel
 	}
 	ctx, end := context.WithCancelCause(ctx)

@@ -1,6 +1,7 @@
 package remote
 
 import (
+	"context"
 	"fmt"
 	"time"
 )
@@ -16,6 +17,9 @@ type Options struct {
 	// Timeout is the deadline of one HTTP request, from sending it to the last byte of its answer. Waiting for limits
 	// and between retries does not count. Default 30 s.
 	Timeout time.Duration
+	// Contact is the deadline of requests to a server that has not answered for half a minute; one that passes it is not
+	// repeated. Default: Timeout.
+	Contact time.Duration
 	// Retries is how often a call is repeated at most after transient failures. Default 4; negative: never.
 	Retries int
 	// UserAgent names the client to the server. Default "mothership".
@@ -23,6 +27,9 @@ type Options struct {
 	// Admit is asked right before each request is sent; an error of it ends the call as the end of the caller's context does.
 	// Default: every request is sent.
 	Admit func() error
+	// Ask is told of each time that a call waits for the server or for its turn; it is told the end of it by answered, with
+	// whether the server answered something that shows it works (not 401, 429 or 5xx). Default: nobody is told.
+	Ask func(ctx context.Context) (answered func(ok bool))
 }
 
 // Validate says what is wrong with the options.
@@ -34,6 +41,8 @@ func (o Options) Validate() error {
 		return fmt.Errorf("burst is %d: it must be positive, or 0 for the default", o.Burst)
 	case o.MaxInFlight < 0:
 		return fmt.Errorf("MaxInFlight is %d: it must be positive, or 0 for the default", o.MaxInFlight)
+	case o.Contact < 0:
+		return fmt.Errorf("contact timeout is %s: it must be positive, or 0 for the default", o.Contact)
 	case o.Timeout < 0:
 		return fmt.Errorf("timeout is %s: it must be positive, or 0 for the default", o.Timeout)
 	case o.Retries > maxRetries:
@@ -50,8 +59,12 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Burst, 1000)
 	setDefault(&o.MaxInFlight, 16)
 	setDefault(&o.Timeout, 30*time.Second)
+	setDefault(&o.Contact, o.Timeout)
 	setDefault(&o.Retries, 4)
 	setDefault(&o.UserAgent, "mothership")
+	if o.Ask == nil {
+		o.Ask = func(context.Context) func(bool) { return func(bool) {} }
+	}
 	if o.Admit == nil {
 		o.Admit = func() error { return nil }
 	}

@@ -193,6 +193,10 @@ func (c *Controller) report(o *observation, change func(*v1beta2.ModuleStatus)) 
 func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) engine.Result {
 	log := logr.FromContextOrDiscard(ctx)
 	suspect := c.o.Suspects.Take(o.key)
+	o.shaky = r.Shaky()
+	if o.component.Template.Reconciler != "" {
+		r.Progress() // it may not ask the runtime at all: others need not wait for its answer
+	}
 	rt, release, err := c.o.Access.Get(ctx, o.name)
 	if err != nil {
 		return c.unreachable(o, suspect, err)

@@ -49,6 +49,8 @@ type observation struct {
 	problem *catalog.Problem
 	// uid of the cluster, once it was asked; recorded is that of the cluster which the status is of.
 	uid, recorded string
+	// shaky says that the runtime answers now and then: nobody is told that it does.
+	shaky bool
 	// touched says that something may have been written to the runtime.
 	touched bool
 }

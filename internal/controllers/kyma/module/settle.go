@@ -197,6 +197,9 @@ func (o *observation) digests(m *v1beta2.ModuleStatus, result reconciler.Result)
 
 // reachable reports that the runtime answers, where the status does not say so.
 func (c *Controller) reachable(o *observation) {
+	if o.shaky {
+		return
+	}
 	for _, condition := range o.kyma.Status.Conditions {
 		if condition.Type == v1beta2.ConditionReachable && condition.Reason == v1beta2.ReasonReachable {
 			return

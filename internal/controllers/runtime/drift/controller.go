@@ -23,6 +23,7 @@ import (
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/fleet"
 	"github.com/kyma-project/mothership/internal/module"
+	"github.com/kyma-project/mothership/internal/remote"
 	"github.com/kyma-project/mothership/reconciler"
 )
 
@@ -70,10 +71,10 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 		return engine.Result{Outcome: engine.Retry, Offline: true, Message: err.Error()}
 	}
 	if r.Probing() {
-		return c.probe(ctx, &k)
+		return c.probe(ctx, r, &k)
 	}
 	if meta.IsStatusConditionFalse(k.Status.Conditions, v1beta2.ConditionReachable) {
-		if result := c.probe(ctx, &k); result.Outcome != engine.Done {
+		if result := c.probe(ctx, r, &k); result.Outcome != engine.Done {
 			return result
 		}
 	}
@@ -88,16 +89,31 @@ func (c *Controller) later(runtime types.NamespacedName) time.Duration {
 	return fleet.Turns{Interval: c.o.Interval}.AfterRun(runtime)
 }
 
-// probe asks a runtime that did not answer whether it does now, and reports the answer.
-func (c *Controller) probe(ctx context.Context, k *v1beta2.Kyma) engine.Result {
+// steadyAfter is when a runtime that answers now and then is asked whether it does for good.
+const steadyAfter = 2 * time.Minute
+
+// probe asks a runtime that did not answer whether it does now, and reports the answer where it is news: a state is one write and
+// one line of the log, however often it is found. That it answers is news only when it does not stop again at once.
+func (c *Controller) probe(ctx context.Context, r *engine.Run, k *v1beta2.Kyma) engine.Result {
+	log := logr.FromContextOrDiscard(ctx)
 	if k.DeletionTimestamp != nil && c.gone(ctx, client.ObjectKeyFromObject(k)) {
 		return engine.Result{Outcome: engine.Done, Message: "the cluster is gone: its modules are let go of"}
 	}
+	known := meta.FindStatusCondition(k.Status.Conditions, v1beta2.ConditionReachable)
 	if err := c.answers(ctx, client.ObjectKeyFromObject(k)); err != nil {
-		c.o.Status.Reachable(k, access.ReasonOf(err), err.Error())
+		if reason := access.ReasonOf(err); known == nil || known.Reason != reason {
+			log.Info("The runtime does not answer", "reason", reason, "message", err.Error())
+			c.o.Status.Reachable(k, reason, err.Error())
+		}
 		return engine.Result{Outcome: engine.Unreachable, Message: err.Error()}
 	}
-	c.o.Status.Reachable(k, v1beta2.ReasonReachable, "the runtime answers")
+	if r.Shaky() {
+		return engine.Result{Outcome: engine.Done, After: steadyAfter, Message: "it answers now and then"}
+	}
+	if known == nil || known.Reason != v1beta2.ReasonReachable {
+		log.Info("The runtime answers")
+	}
+	c.o.Status.Reachable(k, v1beta2.ReasonReachable, "the runtime answers") // no write where it says so already
 	return engine.Result{Outcome: engine.Done, After: c.later(client.ObjectKeyFromObject(k)), Message: "it answers"}
 }
 
@@ -110,13 +126,18 @@ func (c *Controller) gone(ctx context.Context, name types.NamespacedName) bool {
 	return err == nil && access.Gone(&r)
 }
 
-// answers asks a runtime who it is, and says whether it is this Kyma's.
+// answers asks a runtime who it is, and says whether it is this Kyma's. One that does not answer, or refuses us, is asked once: what
+// all work begins with comes first.
 func (c *Controller) answers(ctx context.Context, name types.NamespacedName) error {
+	ctx = remote.Once(ctx)
 	rt, release, err := c.o.Access.Get(ctx, name)
 	if err != nil {
 		return err
 	}
 	defer release()
+	if err := rt.Usable(ctx); err != nil {
+		return err
+	}
 	if err := rt.Probe(ctx); err != nil && !errors.Is(err, module.ErrOtherCluster) {
 		return err
 	}
@@ -124,7 +145,7 @@ func (c *Controller) answers(ctx context.Context, name types.NamespacedName) err
 	if owner := c.o.Claims.Claim(uid, name); owner != name {
 		return access.Taken(owner)
 	}
-	return rt.Usable(ctx)
+	return nil
 }
 
 // verify compares all modules of a runtime that are said to be as they should be with what is there.

@@ -1,0 +1,27 @@
+package controllers
+
+import (
+	"context"
+
+	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/source"
+)
+
+// ask tells the engine that a run waits for its runtime. What is asked outside of a run concerns nobody.
+func ask(ctx context.Context) (answered func(ok bool)) {
+	if r := engine.RunOf(ctx); r != nil {
+		return r.Ask()
+	}
+	return func(bool) {}
+}
+
+// patientSources tell the engine of runs that wait for a source, so that a server that hangs holds up only those who need it.
+type patientSources struct{ source.Fetcher }
+
+// Fetch fetches.
+func (p patientSources) Fetch(ctx context.Context, ref source.Ref) (*source.Tree, error) {
+	if r := engine.RunOf(ctx); r != nil {
+		defer r.Away()()
+	}
+	return p.Fetcher.Fetch(ctx, ref)
+}
