@@ -36,7 +36,7 @@ func (w *world) audit() error {
 		}
 		places[name] = []string{string(data)}
 	}
-	paths := []string{"/metrics"}
+	paths := []string{"/metrics", "/fleet"}
 	var kymas v1beta2.KymaList
 	if err := w.api.List(ctx, &kymas); err != nil {
 		return err

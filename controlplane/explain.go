@@ -12,6 +12,16 @@ type Explanation struct {
 	Unreachable bool       `json:"unreachable,omitempty"`
 	Failures    int        `json:"failures,omitempty"`
 	NextProbe   *time.Time `json:"nextProbe,omitempty"`
+	// Since is when it stopped answering.
+	Since *time.Time `json:"since,omitempty"`
+	// Answers says that it has answered since there is something to do; until then its work begins one by one. Running is how much of
+	// it is under way, RunningMost how much may be.
+	Answers     bool `json:"answers,omitempty"`
+	Running     int  `json:"running,omitempty"`
+	RunningMost int  `json:"runningMost,omitempty"`
+	// Position is its place among the runtimes with something to begin of the same Priority; 1 is the next one.
+	Position int    `json:"position,omitempty"`
+	Priority string `json:"priority,omitempty"`
 	// Components that something is planned for. The runtime's own entry has no name.
 	Components []ComponentExplanation `json:"components"`
 }
@@ -29,13 +39,26 @@ type ComponentExplanation struct {
 	LastAt  *time.Time `json:"lastAt,omitempty"`
 	// Next is when it is worked on by itself.
 	Next *time.Time `json:"next,omitempty"`
+	// Priority of work that is queued or under way: verify, retry, trigger or change; Since is when it was queued or began.
+	Priority string     `json:"priority,omitempty"`
+	Since    *time.Time `json:"since,omitempty"`
+	// Asking is how many answers of the runtime are awaited, AskingSince since when none came. SetAside says that it does not count
+	// as in hand because of that. Again: it is worked on once more afterwards.
+	Asking      int        `json:"asking,omitempty"`
+	AskingSince *time.Time `json:"askingSince,omitempty"`
+	SetAside    bool       `json:"setAside,omitempty"`
+	Again       bool       `json:"again,omitempty"`
 	// WaitingFor are the facts that it waits for.
 	WaitingFor []string `json:"waitingFor,omitempty"`
 }
 
 func explanation(s engine.RuntimeState) Explanation {
 	out := Explanation{
-		Unreachable: s.Breaker.Open, Failures: s.Breaker.Failures, NextProbe: at(s.Breaker.NextProbe), Components: []ComponentExplanation{},
+		Unreachable: s.Breaker.Open, Failures: s.Breaker.Failures, NextProbe: at(s.Breaker.NextProbe), Since: at(s.Breaker.Since),
+		Answers: s.Answers, Running: s.Running, RunningMost: s.RunningMost, Position: s.Position, Components: []ComponentExplanation{},
+	}
+	if s.Position > 0 {
+		out.Priority = s.Priority.String()
 	}
 	for _, c := range s.Components {
 		e := ComponentExplanation{
@@ -44,6 +67,10 @@ func explanation(s engine.RuntimeState) Explanation {
 		if e.LastAt != nil {
 			e.Last = c.Last.String()
 		}
+		if e.Since = at(c.Since); e.Since != nil {
+			e.Priority = c.Priority.String()
+		}
+		e.Asking, e.AskingSince, e.SetAside, e.Again = c.Asking, at(c.AskingSince), c.Aside, c.Again
 		out.Components = append(out.Components, e)
 	}
 	return out

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -59,8 +60,8 @@ func (cp *ControlPlane) serve(ctx context.Context, mgr ctrl.Manager, fleet *cont
 	return nil
 }
 
-// handler has the endpoints: /metrics, /healthz (it lives), /readyz (it works), /fleet/<namespace>/<name> (what happens next with a
-// runtime).
+// handler has the endpoints: /metrics, /healthz (it lives), /readyz (it works), /fleet (what is in hand), and below that
+// /<namespace>/<name> (what happens next with a runtime) and /<namespace>/<name>/<component> (with one component of it).
 func (cp *ControlPlane) handler(fleet *controllers.Fleet) http.Handler {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(fleet.Collectors()...)
@@ -75,12 +76,23 @@ func (cp *ControlPlane) handler(fleet *controllers.Fleet) http.Handler {
 			http.Error(w, "starting", http.StatusServiceUnavailable)
 		}
 	})
-	mux.HandleFunc("GET /fleet/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) {
-		w.Header().Set("Content-Type", "application/json")
-		state := fleet.Explain(types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")})
-		if err := json.NewEncoder(w).Encode(explanation(state)); err != nil {
-			cp.cfg.Log.V(1).Info("Answering", "reason", err.Error()) // whoever asked is gone
-		}
+	mux.HandleFunc("GET /fleet", func(w http.ResponseWriter, _ *http.Request) { cp.answer(w, overview(fleet.Overview(topOfOverview))) })
+	explain := func(r *http.Request) Explanation {
+		return explanation(fleet.Explain(types.NamespacedName{Namespace: r.PathValue("namespace"), Name: r.PathValue("name")}))
+	}
+	mux.HandleFunc("GET /fleet/{namespace}/{name}", func(w http.ResponseWriter, r *http.Request) { cp.answer(w, explain(r)) })
+	mux.HandleFunc("GET /fleet/{namespace}/{name}/{component}", func(w http.ResponseWriter, r *http.Request) {
+		e := explain(r)
+		e.Components = slices.DeleteFunc(e.Components, func(c ComponentExplanation) bool { return c.Name != r.PathValue("component") })
+		cp.answer(w, e)
 	})
 	return mux
+}
+
+// answer writes JSON.
+func (cp *ControlPlane) answer(w http.ResponseWriter, v any) {
+	w.Header().Set("Content-Type", "application/json")
+	if err := json.NewEncoder(w).Encode(v); err != nil {
+		cp.cfg.Log.V(1).Info("Answering", "reason", err.Error()) // whoever asked is gone
+	}
 }

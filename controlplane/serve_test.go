@@ -28,7 +28,7 @@ func (s *site) answer(path string) (code int, text string) {
 func TestHealth(t *testing.T) {
 	t.Parallel()
 	s := newSite(t)
-	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/fleet": http.StatusNotFound, "/": http.StatusNotFound} {
+	for path, want := range map[string]int{"/healthz": http.StatusOK, "/readyz": http.StatusOK, "/fleet": http.StatusOK, "/": http.StatusNotFound} {
 		if code, text := s.answer(path); code != want {
 			t.Errorf("%s: %d %s", path, code, text)
 		}
@@ -87,8 +87,33 @@ func TestExplanation(t *testing.T) {
 	})
 	s.unreachable(v1beta2.ReasonUnreachable)
 	e := s.explanation()
-	if !e.Unreachable || e.Failures < 2 {
+	if !e.Unreachable || e.Failures < 2 || e.Since == nil {
 		t.Errorf("of a runtime that does not answer: %+v", e)
+	}
+	s.dumps()
+}
+
+// dumps checks the dumps of one component, and of the fleet.
+func (s *site) dumps() {
+	s.t.Helper()
+	var one controlplane.Explanation
+	s.decode("/fleet/"+space+"/"+s.name+"/"+s.mod("broken"), &one)
+	if len(one.Components) != 1 || one.Components[0].Name != s.mod("broken") {
+		s.t.Errorf("of one component: %+v", one)
+	}
+	var o controlplane.Overview
+	s.decode("/fleet", &o)
+	if o.Limit < 1 || o.Unreachable < 1 || len(o.UnreachableLongest) < 1 || len(o.UnreachableLongest) > 20 || o.Failed < 1 || o.Patience == "" {
+		s.t.Errorf("of the fleet: %+v", o)
+	}
+}
+
+// decode reads what an endpoint answers.
+func (s *site) decode(path string, into any) {
+	s.t.Helper()
+	code, text := s.answer(path)
+	if err := json.Unmarshal([]byte(text), into); err != nil || code != http.StatusOK {
+		s.t.Fatalf("%s: %d %s: %v", path, code, text, err)
 	}
 }
 
@@ -126,14 +151,14 @@ func TestMetricsHaveFewLabels(t *testing.T) {
 	}
 	for _, want := range []string{
 		"queue_wait_seconds", "run_seconds", "time_to_ready_seconds", "queued", "components", "unreachable_runtimes",
-		"runtime_requests_total", "runtime_connections", "panics_total",
+		"runtime_requests_total", "runtime_connections", "panics_total", "runs_limit", "runs", "throttled", "status_backlog",
 	} {
 		if !metrics[want] {
 			t.Errorf("there is no metric %s among %v", want, metrics)
 		}
 	}
 	for name, values := range labels {
-		if !slices.Contains([]string{"priority", "kind", "outcome", "phase", "verb", "le"}, name) || len(values) > 20 {
+		if !slices.Contains([]string{"priority", "kind", "outcome", "phase", "place", "verb", "le"}, name) || len(values) > 20 {
 			t.Errorf("label %s has %d values", name, len(values))
 		}
 	}

@@ -127,7 +127,8 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 	queue := &fleet.Queue{Engine: f.engine, Owns: f.share.owns}
 	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection, Admit: f.share.admit, Ask: ask})
 	f.status = status.New(status.Options{
-		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Log: o.Log.WithName("status"),
+		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Behind: f.engine.Throttle,
+		Log: o.Log.WithName("status"),
 	})
 	builtin := module.New(module.Options{
 		Sources: patientSources{o.Sources}, Renderer: o.Renderer, Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
@@ -234,3 +235,6 @@ func (f *Fleet) claim(ctx context.Context) error {
 func (f *Fleet) Explain(runtime types.NamespacedName) engine.RuntimeState {
 	return f.engine.Inspect(strings.TrimPrefix(runtime.String(), "/"))
 }
+
+// Overview is what the engine has in hand, with lists of at most top entries.
+func (f *Fleet) Overview(top int) engine.Overview { return f.engine.Overview(top) }

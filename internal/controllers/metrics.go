@@ -21,6 +21,10 @@ type metrics struct {
 	connected *prometheus.Desc
 	panics    *prometheus.Desc
 	slots     *prometheus.Desc
+	limit     *prometheus.Desc
+	runs      *prometheus.Desc
+	throttled *prometheus.Desc
+	backlog   *prometheus.Desc
 }
 
 // buckets reach from a lookup in memory to a slow installation, in seconds.
@@ -47,6 +51,10 @@ func newMetrics(f *Fleet) *metrics {
 		connected: desc("runtime_connections", "Connections to runtimes that are kept."),
 		panics:    desc("panics_total", "Runs that ended in a panic."),
 		slots:     desc("owned_slots", "Slots of the fleet, of 256, that this replica works on."),
+		limit:     desc("runs_limit", "Runs that may be in hand."),
+		runs:      desc("runs", "Runs under way, by place: in hand, set aside because their runtime does not answer, or a probe.", "place"),
+		throttled: desc("throttled", "Whether as little as possible is done, because the control plane's API does not keep up."),
+		backlog:   desc("status_backlog", "Kymas whose status is to be written."),
 	}
 }
 
@@ -72,7 +80,7 @@ func (m *metrics) ready(took time.Duration) { m.untilOK.Observe(took.Seconds()) 
 
 // Describe implements prometheus.Collector.
 func (m *metrics) Describe(out chan<- *prometheus.Desc) {
-	for _, d := range []*prometheus.Desc{m.queued, m.phase, m.breakers, m.requests, m.connected, m.panics, m.slots} {
+	for _, d := range []*prometheus.Desc{m.queued, m.phase, m.breakers, m.requests, m.connected, m.panics, m.slots, m.limit, m.runs, m.throttled, m.backlog} {
 		out <- d
 	}
 }
@@ -98,4 +106,14 @@ func (m *metrics) Collect(out chan<- prometheus.Metric) {
 	}
 	out <- prometheus.MustNewConstMetric(m.panics, prometheus.CounterValue, float64(s.Panics))
 	gauge(m.slots, m.fleet.share.held())
+	gauge(m.limit, s.Limit)
+	for place, n := range map[string]int{"hand": s.InHand, "aside": s.Aside, "probe": s.Probing} {
+		gauge(m.runs, n, place)
+	}
+	throttled := 0
+	if s.Throttled {
+		throttled = 1
+	}
+	gauge(m.throttled, throttled)
+	gauge(m.backlog, m.fleet.status.Backlog())
 }

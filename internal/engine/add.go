@@ -14,6 +14,16 @@ func (e *Engine) Add(k Key, p Priority) {
 	e.add(k, p)
 }
 
+// Renew is Add where the desired state is another one, whatever the priority: checkpoints of a run under way return
+// ErrSuperseded, as with PriorityChange.
+func (e *Engine) Renew(k Key, p Priority) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if en := e.add(k, p); en.run != nil {
+		en.newer = true
+	}
+}
+
 // Preempt is Add with PriorityChange for a component that is to be removed: checkpoints of a run under way return
 // ErrPreempted, however often that happens.
 func (e *Engine) Preempt(k Key) {
@@ -90,12 +100,13 @@ func (en *entry) runAgain(p Priority) {
 		p = max(p, en.priority)
 	}
 	en.again, en.priority = true, p
+	en.newer = en.newer || p == PriorityChange
 }
 
 // enqueue queues an entry that is neither queued nor running. The run stands for what the last result scheduled, and for
 // the facts waited for. The lock is held.
 func (e *Engine) enqueue(en *entry, p Priority) {
-	en.again, en.facts, en.own = false, nil, 0
+	en.again, en.newer, en.facts, en.own = false, false, nil, 0
 	en.queuedAt = e.now()
 	e.turns++
 	en.turn = e.turns

@@ -103,7 +103,7 @@ func (d *duel) step(what, whom, how byte) {
 	d.count++
 	key := Key{Runtime: pick(fuzzRuntimes, whom/4), Component: pick(fuzzComponents, whom)}
 	priority := Priority(how % byte(priorities))
-	switch what % 13 {
+	switch what % 14 {
 	case 0:
 		d.model.add(key, priority)
 		d.engine.Add(key, priority)
@@ -117,6 +117,9 @@ func (d *duel) step(what, whom, how byte) {
 	case 3:
 		d.model.wake(key.Runtime, pick(fuzzFacts, how))
 		d.engine.Wake(key.Runtime, pick(fuzzFacts, how))
+	case 13:
+		d.model.renew(key, priority)
+		d.engine.Renew(key, priority)
 	case 4:
 		d.model.forget(key.Runtime)
 		d.engine.Forget(key.Runtime)
@@ -127,7 +130,7 @@ func (d *duel) step(what, whom, how byte) {
 		d.engine.Reset(key.Runtime)
 	default:
 		if len(d.model.runs) > 0 {
-			d.stepRun(what%13, pick(d.model.runs, whom), how)
+			d.stepRun(what%14, pick(d.model.runs, whom), how)
 		}
 	}
 	d.compare()

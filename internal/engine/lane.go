@@ -49,6 +49,7 @@ type entry struct {
 	ownPriority            Priority
 	askedPriority          Priority
 	again                  bool // it runs, and is to be run once more
+	newer                  bool // and that because another state is desired
 }
 
 func (en *entry) key() Key { return Key{Runtime: en.lane.runtime, Component: en.component} }

@@ -28,6 +28,7 @@ type modelKey struct {
 	Key
 	run                            *modelRun
 	queued, waiting, failed, again bool
+	newer                          bool
 	priority                       Priority
 	since                          int // stamp of queueing
 	own, asked                     time.Duration
@@ -204,6 +205,7 @@ func (m *model) trigger(k *modelKey, p Priority) {
 			p = max(p, k.priority)
 		}
 		k.again, k.priority = true, p
+		k.newer = k.newer || p == PriorityChange
 	case k.queued:
 		k.priority = max(p, k.priority)
 	default:
@@ -283,6 +285,11 @@ func (m *model) add(k Key, p Priority) {
 	m.trigger(m.key(k), p)
 }
 
+func (m *model) renew(k Key, p Priority) {
+	m.add(k, p)
+	m.key(k).newer = m.key(k).run != nil
+}
+
 func (m *model) preempt(k Key) {
 	m.add(k, PriorityChange)
 	if run := m.key(k).run; run != nil {
@@ -320,7 +327,7 @@ func (m *model) checkpoint(run *modelRun) error {
 	case run.preempted || run.forgotten:
 		run.stopped = true
 		return ErrPreempted
-	case run.key.again && run.key.priority == PriorityChange && run.key.superseded < 3:
+	case run.key.newer && run.key.superseded < 3:
 		run.stopped = true
 		return ErrSuperseded
 	}
@@ -390,6 +397,7 @@ func (m *model) finish(run *modelRun, result Result) {
 	if !k.waiting {
 		k.facts = nil
 	}
+	k.newer = false
 	if k.again {
 		k.again = false
 		m.trigger(k, k.priority)

@@ -91,7 +91,7 @@ func (r *Run) Checkpoint() error {
 	case en.run != r || r.forgotten || r.preempted:
 		r.stopped = true
 		return ErrPreempted
-	case en.again && en.priority == PriorityChange && en.superseded < maxSuperseded:
+	case en.newer && en.superseded < maxSuperseded:
 		r.stopped = true
 		return ErrSuperseded
 	}

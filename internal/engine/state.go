@@ -151,7 +151,7 @@ func (e *Engine) Forget(runtime string) {
 func (en *entry) forget() {
 	en.own, en.asked, en.lastAt = 0, 0, 0
 	en.attempts, en.superseded, en.unreached = 0, 0, 0
-	en.again, en.facts, en.message = false, nil, ""
+	en.again, en.newer, en.facts, en.message = false, false, nil, ""
 }
 
 // Reset closes a runtime's breaker and drops its failure counts, because the reason for the failures is gone: a new kubeconfig

@@ -80,6 +80,23 @@ func TestOnlyChangesSupersede(t *testing.T) {
 	})
 }
 
+func TestRenewSupersedesAtAnyPriority(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		c := newChecked()
+		e := start(t, c, Options{})
+		e.Add(euA, PriorityChange)
+		synctest.Wait()
+		e.Renew(euA, PriorityTrigger)
+		c.checkpoint(t, ErrSuperseded)
+		c.checkpoint(t, nil)
+		expectIdle(t, e, "eu")
+		e.Renew(euA, PriorityTrigger) // nothing runs that it could supersede
+		c.checkpoint(t, nil)
+		expectIdle(t, e, "eu")
+	})
+}
+
 func TestPreemptHasNoBound(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

@@ -21,6 +21,13 @@ func (q *Queue) Add(k engine.Key, p engine.Priority) {
 	}
 }
 
+// Renew is the engine's.
+func (q *Queue) Renew(k engine.Key, p engine.Priority) {
+	if q.owns(k) {
+		q.Engine.Renew(k, p)
+	}
+}
+
 // AddAfter is the engine's.
 func (q *Queue) AddAfter(k engine.Key, d time.Duration, p engine.Priority) {
 	if q.owns(k) {

@@ -19,6 +19,7 @@ func TestQueue(t *testing.T) {
 	} {
 		for way, add := range map[string]func(*fleet.Queue, engine.Key){
 			"Add":      func(q *fleet.Queue, k engine.Key) { q.Add(k, engine.PriorityChange) },
+			"Renew":    func(q *fleet.Queue, k engine.Key) { q.Renew(k, engine.PriorityTrigger) },
 			"AddAfter": func(q *fleet.Queue, k engine.Key) { q.AddAfter(k, time.Hour, engine.PriorityChange) },
 			"Preempt":  func(q *fleet.Queue, k engine.Key) { q.Preempt(k) },
 		} {

@@ -140,7 +140,7 @@ func (c *Controller) concerned(namespace, module string) {
 		name := client.ObjectKeyFromObject(k)
 		for _, m := range catalog.Resolve(k, c.o.Store.In(namespace)) {
 			if m.Name == module || !ready(k, m.Name) {
-				c.o.Engine.Add(fleet.ModuleKey(name, m.Name), engine.PriorityChange)
+				c.o.Engine.Renew(fleet.ModuleKey(name, m.Name), engine.PriorityTrigger) // of the whole fleet: who changes one runtime goes first
 			}
 		}
 		c.o.Status.Touch(name)

@@ -41,6 +41,11 @@ type Options struct {
 	Workers int
 	// Pause between two writes of which the second changes messages only. Default: 10 s.
 	Pause time.Duration
+	// Behind is told when the writer falls behind, because the API is slow or refuses: when more than MaxBacklog Kymas are to be
+	// written; and that it does no longer when they are half as many. It must not block or call the writer. Default: nobody is told.
+	Behind func(behind bool)
+	// MaxBacklog before Behind is told. Default: 256.
+	MaxBacklog int
 	// Log of failures to write.
 	Log logr.Logger
 }
@@ -53,6 +58,7 @@ type Writer struct {
 	mu     sync.Mutex
 	open   map[types.NamespacedName]*account
 	ending bool // nothing rests any more
+	behind bool // what Behind was told last
 }
 
 // account is what is known of a Kyma's status beyond what the cache shows.
@@ -76,6 +82,12 @@ func New(o Options) *Writer {
 	}
 	if o.Owns == nil {
 		o.Owns = func(types.NamespacedName) bool { return true }
+	}
+	if o.Behind == nil {
+		o.Behind = func(bool) {}
+	}
+	if o.MaxBacklog <= 0 {
+		o.MaxBacklog = 256
 	}
 	if o.Pause <= 0 {
 		o.Pause = 10 * time.Second
@@ -154,6 +166,24 @@ func (w *Writer) add(kyma types.NamespacedName, c *changes) {
 	if w.o.Owns(kyma) {
 		w.keep(kyma, c)
 		w.queue.Add(kyma)
+		w.look()
+	}
+}
+
+// Backlog is how many Kymas are to be written now: those that rest, or wait after a failure, left out.
+func (w *Writer) Backlog() int { return w.queue.Len() }
+
+// look tells whether the writer falls behind, where that is news.
+func (w *Writer) look() {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	most := w.o.MaxBacklog
+	if w.behind {
+		most /= 2
+	}
+	if behind := w.queue.Len() > most; behind != w.behind {
+		w.behind = behind
+		w.o.Behind(behind) // under the lock, so that the last word is the right one
 	}
 }
 
@@ -320,6 +350,7 @@ func (w *Writer) next(ctx context.Context) bool {
 	if down {
 		return false
 	}
+	defer w.look()
 	defer w.queue.Done(kyma)
 	again, err := w.write(ctx, kyma)
 	switch {
