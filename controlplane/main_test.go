@@ -100,6 +100,7 @@ func newWorld() (*world, error) {
 	w.cp, err = controlplane.Start(context.Background(), controlplane.Config{
 		ProbeInterval: probeInterval,
 		Local:         &controlplane.Local{Dir: dir}, Log: w.log.logger(), Reconcilers: w.custom.all(), RequestTimeout: requestTimeout,
+		Sources: controlplane.Sources{PollInterval: pollInterval},
 	})
 	if err != nil {
 		return nil, err

@@ -70,7 +70,7 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 	}
 	fleet, err := controllers.New(controllers.Options{
 		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
-		Sources: cp.sources(mgr.GetAPIReader()), Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
+		Sources: cp.sources(mgr.GetAPIReader()), Poll: cp.cfg.Sources.PollInterval, Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
 		PostRender: cp.cfg.PostRender,
 		Engine:     cp.engine(), Verify: cp.cfg.VerifyInterval, Shard: shard,
 		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Contact: contactTimeout, Retries: callRetries},

@@ -54,7 +54,7 @@ func followed(base, last Result) Result {
 	if last.Outcome == OutcomeDone {
 		last.Facts = append(base.Facts, last.Facts...)
 	}
-	last.InputDigest, last.BundleDigest = base.InputDigest, base.BundleDigest
+	last.InputDigest, last.BundleDigest, last.Revision = base.InputDigest, base.BundleDigest, base.Revision
 	last.Warnings = BoundWarnings(append(base.Warnings, last.Warnings...))
 	return last
 }

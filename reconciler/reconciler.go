@@ -130,6 +130,8 @@ type Result struct {
 	// for readiness. Where they are empty it did not get that far, and what is in the runtime may be a mixture: what earlier calls
 	// said of it no longer holds once Checkpoint was asked.
 	InputDigest, BundleDigest string
+	// Revision is what the source of that was resolved to, for people: "main@sha1:…", or its digest.
+	Revision string
 	// Warnings for people, as BoundWarnings makes them.
 	Warnings []Warning
 }

@@ -230,6 +230,10 @@ type ModuleStatus struct {
 	//
 	// +optional
 	BundleDigest string `json:"bundleDigest,omitempty"`
+	// revision is what the source of what was applied to the end was resolved to, such as main@sha1:… of a branch, or its digest.
+	//
+	// +optional
+	Revision string `json:"revision,omitempty"`
 	// lastTransitionTime is when the state last changed.
 	//
 	// +optional

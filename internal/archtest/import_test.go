@@ -53,13 +53,14 @@ var imports = map[string][]string{
 	"internal/access":  {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
 	"internal/controllers": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
-		"internal/controllers/kyma/module", "internal/controllers/kyma/status", "internal/controllers/runtime/drift",
+		"internal/controllers/kyma/module", "internal/controllers/kyma/status", "internal/controllers/poll", "internal/controllers/runtime/drift",
 		"internal/controllers/runtime/lifecycle", "internal/controllers/values", "internal/engine", "internal/fleet", "internal/infra",
 		"internal/module", "internal/remote", "internal/render", "internal/shard", "internal/source", "reconciler",
 	},
 	"internal/controllers/catalog":           {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
 	"internal/controllers/kyma/lifecycle":    {"api/v1beta2", "internal/access", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
 	"internal/controllers/kyma/status":       {"api/v1beta2", "internal/catalog"},
+	"internal/controllers/poll":              {"api/v1beta2", "internal/catalog", "internal/engine", "internal/fleet", "internal/source"},
 	"internal/controllers/values":            {"api/v1beta2", "internal/engine", "internal/fleet", "internal/values"},
 	"internal/controllers/runtime/lifecycle": {"api/v1beta2", "internal/access", "internal/catalog", "internal/engine", "internal/fleet", "internal/infra"},
 	"internal/controllers/kyma/module": {

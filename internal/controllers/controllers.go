@@ -10,6 +10,7 @@
 //	runtime/drift      called by the engine: verification and probes; metadata watches
 //	catalog            a template or release changed → the modules that it concerns
 //	values             a Secret or ConfigMap of valuesFrom changed → the modules that use it
+//	poll               a branch, tag or range of a source moved → the modules that use it
 //
 // The controllers know each other by the engine and the status writer only. Package controlplane is the only one that imports
 // this one; this one may import everything below it.
@@ -38,6 +39,7 @@ import (
 	kymalifecycle "github.com/kyma-project/mothership/internal/controllers/kyma/lifecycle"
 	kymamodule "github.com/kyma-project/mothership/internal/controllers/kyma/module"
 	"github.com/kyma-project/mothership/internal/controllers/kyma/status"
+	"github.com/kyma-project/mothership/internal/controllers/poll"
 	"github.com/kyma-project/mothership/internal/controllers/runtime/drift"
 	runtimelifecycle "github.com/kyma-project/mothership/internal/controllers/runtime/lifecycle"
 	"github.com/kyma-project/mothership/internal/controllers/values"
@@ -66,6 +68,8 @@ type Options struct {
 	Renderer render.Renderer
 	// PostRender is done to the objects of every module.
 	PostRender v1beta2.PostRender
+	// Poll is the interval at which sources are asked whether they have moved. Default: 5 min.
+	Poll time.Duration
 	// Reconcilers that templates can name.
 	Reconcilers map[string]reconciler.Reconciler
 	// Engine's options; Observe is used.
@@ -89,6 +93,7 @@ type Fleet struct {
 	catalog  *catalogcontroller.Controller
 	modules  *kymamodule.Controller
 	drift    *drift.Controller
+	poll     *poll.Controller
 	kymas    *kymalifecycle.Controller
 	runtimes *runtimelifecycle.Controller
 	share    *share
@@ -130,8 +135,11 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Behind: f.engine.Throttle,
 		Log: o.Log.WithName("status"),
 	})
+	f.poll = poll.New(poll.Options{
+		Sources: o.Sources, Catalog: store, Cache: cached, Engine: queue, Interval: o.Poll, Log: o.Log.WithName("sources"),
+	})
 	builtin := module.New(module.Options{
-		Sources: patientSources{o.Sources}, Renderer: o.Renderer, Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
+		Sources: patientSources{f.poll}, Renderer: o.Renderer, Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
 		PostRender: o.PostRender, Applied: f.applied,
 	})
 	f.modules = kymamodule.New(kymamodule.Options{
@@ -207,11 +215,12 @@ func (f *Fleet) Run(ctx context.Context) error {
 	defer stopWriting()
 	written := make(chan error, 1)
 	go func() { written <- f.status.Run(writing) }() // ended below
-	rest := make(chan error, 2)
+	rest := make(chan error, 3)
 	go func() { rest <- f.access.Run(ctx) }() // end with the context, waited for below
+	go func() { rest <- f.poll.Run(ctx) }()
 	go func() { rest <- f.drift.Watches(ctx) }()
 	stopSharing := f.share.start(ctx)
-	err := errors.Join(f.engine.Run(ctx), <-rest, <-rest)
+	err := errors.Join(f.engine.Run(ctx), <-rest, <-rest, <-rest)
 	stopWriting()
 	return errors.Join(err, <-written, stopSharing())
 }

@@ -61,7 +61,7 @@ func (s *Session) pass(ctx context.Context, req reconciler.Request) reconciler.R
 // described adds to a result what was applied to the end, and what people should know.
 func (s *Session) described(r reconciler.Result) reconciler.Result {
 	if s.applied {
-		r.InputDigest, r.BundleDigest = s.rendered.InputDigest, s.rendered.Bundle.Digest
+		r.InputDigest, r.BundleDigest, r.Revision = s.rendered.InputDigest, s.rendered.Bundle.Digest, s.rendered.Revision
 	}
 	var warnings []reconciler.Warning
 	for _, message := range s.rendered.Bundle.Warnings {

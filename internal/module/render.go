@@ -1,6 +1,7 @@
 package module
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -26,6 +27,8 @@ type Rendered struct {
 	// SourceDigest is the digest of the source, InputDigest of all that went into the bundle. Without a key there is no
 	// input digest: weak values could be guessed from it.
 	SourceDigest, InputDigest string
+	// Revision is what the source was resolved to, for people; its digest, where there is nothing to resolve.
+	Revision string
 }
 
 // RenderOptions say for which runtimes a module is rendered.
@@ -50,7 +53,7 @@ func (r *Reconciler) Render(ctx context.Context, c reconciler.Component, o Rende
 	if err != nil {
 		return nil, err
 	}
-	out := &Rendered{Bundle: b, SourceDigest: req.Tree.Digest, InputDigest: r.digest(c, req)}
+	out := &Rendered{Bundle: b, SourceDigest: req.Tree.Digest, InputDigest: r.digest(c, req), Revision: cmp.Or(req.Tree.Revision, req.Tree.Digest)}
 	return out, out.addDefault(c, req.PostRender)
 }
 

@@ -96,6 +96,13 @@ func (e *DigestError) Error() string {
 // Is matches ErrDigest.
 func (e *DigestError) Is(target error) bool { return target == ErrDigest }
 
+// IsError says whether an error is about a source, and not about what is made of it.
+func IsError(err error) bool {
+	_, digest := errors.AsType[*DigestError](err)
+	_, other := errors.AsType[*Error](err)
+	return digest || other
+}
+
 // refuse makes an error of a reason; entry may be empty. Op and Source are added by at.
 func refuse(reason error, entry, format string, args ...any) *Error {
 	return &Error{Entry: entry, Reason: reason, Problem: fmt.Sprintf(format, args...)}

@@ -133,19 +133,29 @@ func (c *Controller) say(a action, r *engine.Run, o *observation) engine.Result 
 	}
 }
 
-// unavailable reports that the source cannot be had. A module that is there in the wanted version does not need it now, and stays as
-// it is said to be.
+// unavailable reports that the source cannot be had. A module that is there in the wanted version does not need it now: it stays, and
+// after some attempts people are told that nobody can say whether it is what it should be.
 func (c *Controller) unavailable(r *engine.Run, o *observation) engine.Result {
 	message := o.unavailable.Error()
-	if o.current == nil || o.current.BundleDigest == "" || o.current.Version != o.desired.Version {
+	switch {
+	case !o.installed():
 		c.report(o, func(m *v1beta2.ModuleStatus) {
 			m.State, m.Message = v1beta2.StateProcessing, message
 			if r.Attempt() > tolerated {
 				m.State = v1beta2.StateError
 			}
 		})
+	case r.Attempt() > tolerated:
+		c.report(o, func(m *v1beta2.ModuleStatus) {
+			m.State, m.Message = v1beta2.StateWarning, stays(o.unavailable)
+		})
 	}
 	return engine.Result{Outcome: engine.Retry, Message: message}
+}
+
+// stays is the message about a source that failed of a module that is there.
+func stays(err error) string {
+	return "what is installed stays; its source cannot be read: " + err.Error()
 }
 
 // problem reports what a person has to mend. What is in the runtime stays as it is.
@@ -252,7 +262,7 @@ func (c *Controller) begin(o *observation) {
 		state, message = v1beta2.StateDeleting, "removing"
 	}
 	c.report(o, func(m *v1beta2.ModuleStatus) {
-		m.State, m.Message, m.InputDigest, m.BundleDigest = state, message, "", ""
+		m.State, m.Message, m.InputDigest, m.BundleDigest, m.Revision = state, message, "", "", ""
 	})
 }
 

@@ -142,7 +142,15 @@ func (c *Controller) readDigest(ctx context.Context, o *observation, uid, versio
 		return nil
 	}
 	o.problem = &catalog.Problem{State: v1beta2.StateError, Message: err.Error()}
+	if o.installed() && source.IsError(err) {
+		o.problem = &catalog.Problem{State: v1beta2.StateWarning, Message: stays(err)}
+	}
 	return nil
+}
+
+// installed says whether the wanted version was applied to the end, whatever has become of its source since.
+func (o *observation) installed() bool {
+	return o.current != nil && o.current.BundleDigest != "" && o.current.Version == o.desired.Version && o.sameCluster()
 }
 
 // unchanged says whether the runtime has, for all that is known, what is wanted.

@@ -61,7 +61,7 @@ func (c *Controller) done(ctx context.Context, r *engine.Run, o *observation, re
 	log := logr.FromContextOrDiscard(ctx)
 	if o.component.Template.Reconciler != "" {
 		if err := c.publish(ctx, o, result.Facts); client.IgnoreNotFound(err) != nil {
-			return c.retry(ctx, r, o, reconciler.Result{Outcome: reconciler.OutcomeRetry, Err: err, InputDigest: result.InputDigest, BundleDigest: result.BundleDigest})
+			return c.retry(ctx, r, o, reconciler.Result{Outcome: reconciler.OutcomeRetry, Err: err, InputDigest: result.InputDigest, BundleDigest: result.BundleDigest, Revision: result.Revision})
 		}
 	}
 	if o.component.Deleting {
@@ -75,7 +75,7 @@ func (c *Controller) done(ctx context.Context, r *engine.Run, o *observation, re
 	first := o.current == nil || o.current.State != v1beta2.StateReady
 	c.report(o, func(m *v1beta2.ModuleStatus) {
 		m.State, m.InputDigest, m.BundleDigest = v1beta2.StateReady, result.InputDigest, result.BundleDigest
-		m.Version = o.desired.Version
+		m.Version, m.Revision = o.desired.Version, result.Revision
 		if o.desired.Notice != nil {
 			m.State, m.Message = o.desired.Notice.State, o.desired.Notice.Message
 		}
@@ -191,7 +191,7 @@ func patience(o *observation, asked time.Duration) time.Duration {
 // digests are those of what was applied to the end, by this run or, if it did not get as far as to write anything, by one before.
 func (o *observation) digests(m *v1beta2.ModuleStatus, result reconciler.Result) {
 	if o.touched || result.InputDigest != "" {
-		m.InputDigest, m.BundleDigest = result.InputDigest, result.BundleDigest
+		m.InputDigest, m.BundleDigest, m.Revision = result.InputDigest, result.BundleDigest, result.Revision
 	}
 }
 

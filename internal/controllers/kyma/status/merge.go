@@ -69,7 +69,7 @@ func merge(k *v1beta2.Kyma, c *changes, wanted []string, now metav1.Time) v1beta
 // forgetDigests: what another cluster has says nothing of this one.
 func forgetDigests(s *v1beta2.KymaStatus) {
 	for i := range s.Modules {
-		s.Modules[i].InputDigest, s.Modules[i].BundleDigest = "", ""
+		s.Modules[i].InputDigest, s.Modules[i].BundleDigest, s.Modules[i].Revision = "", "", ""
 	}
 }
 

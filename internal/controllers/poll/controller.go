@@ -1,0 +1,220 @@
+// Package poll asks sources that move, such as branches, tags and ranges of versions, whether they have moved, and has exactly the
+// modules looked at that use one that has; and it asks sources that failed for a reason that a person has to mend whether that was done.
+//
+// # Overview
+//
+// Modules fetch through the Controller, so that it knows what failed. Once in an interval and a bit it fetches what is used and moves
+// or has failed: who fetches for the fleet asks the server then, by ETag or the like. Where that gives another digest than the last
+// time, or success instead of failure or the other way round, the modules in question are triggered, spread over some seconds: each of them compares
+// digests and does what follows, at no cost for its runtime if that is nothing.
+//
+// # Invariants
+//
+// A source is polled by one goroutine at a time, and one that hangs delays no other. What nobody uses is not polled. Where nothing moves
+// and nothing has failed, a look costs one list of the templates in memory.
+//
+// The package may import what is below the controllers.
+package poll
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"github.com/go-logr/logr"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/internal/catalog"
+	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/fleet"
+	"github.com/kyma-project/mothership/internal/source"
+)
+
+// Options of New. All but Interval and Log are needed.
+type Options struct {
+	// Sources fetches for the whole fleet, once.
+	Sources source.Fetcher
+	// Catalog says which module uses which source, Cache has the Kymas and the templates.
+	Catalog *catalog.Store
+	Cache   client.Reader
+	Engine  *fleet.Queue
+	// Interval between two polls of a source; it is up to a fifth longer. Default: 5 min.
+	Interval time.Duration
+	Log      logr.Logger
+}
+
+// Controller polls. It is safe for concurrent use.
+type Controller struct {
+	o Options
+
+	mu      sync.Mutex
+	watched map[string]*watched // by source.Ref.Key
+	busy    int
+}
+
+// watched is what is known of a source that moves or has failed. All but ref is guarded by Controller.mu.
+type watched struct {
+	ref source.Ref
+	// digest that it last led to, "" before it is known; failure is what the last poll met with, nil if it went well or there was none.
+	digest  string
+	failure error
+	due     time.Time
+	polling bool
+}
+
+// maxPolls bounds how many sources are asked at the same time.
+const maxPolls = 64
+
+// looks is how often in an interval it is looked for what is due.
+const looks = 20
+
+var _ source.Fetcher = (*Controller)(nil)
+
+// New makes a Controller.
+func New(o Options) *Controller {
+	if o.Interval <= 0 {
+		o.Interval = 5 * time.Minute
+	}
+	return &Controller{o: o, watched: map[string]*watched{}}
+}
+
+// Fetch fetches for a module, and remembers what failed.
+func (c *Controller) Fetch(ctx context.Context, ref source.Ref) (*source.Tree, error) {
+	tree, err := c.o.Sources.Fetch(ctx, ref)
+	if err != nil && ctx.Err() == nil && lasting(err) && !ref.IsLocal() {
+		c.failed(ref, err)
+	}
+	return tree, err
+}
+
+// lasting says whether an error needs a change by a person: what is unavailable is tried again by whoever needs it.
+func lasting(err error) bool { return !errors.Is(err, source.ErrUnavailable) }
+
+// failed has a source polled although it may not move.
+func (c *Controller) failed(ref source.Ref, err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	key := ref.Key()
+	if w := c.watched[key]; w == nil {
+		c.watched[key] = &watched{ref: ref, failure: err, due: c.next()}
+	} else if w.failure == nil {
+		w.failure = err
+	}
+}
+
+// next is when to poll again.
+func (c *Controller) next() time.Time {
+	return time.Now().Add(c.o.Interval + rand.N(c.o.Interval/5+1))
+}
+
+// Run polls until the context ends.
+func (c *Controller) Run(ctx context.Context) error {
+	var polls sync.WaitGroup
+	defer polls.Wait() // each ends with ctx
+	tick := time.NewTicker(max(c.o.Interval/looks, time.Millisecond))
+	defer tick.Stop()
+	for { // ctx is its bound
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-tick.C:
+		}
+		used, err := c.used(ctx)
+		if err != nil {
+			c.o.Log.Error(err, "Reading which sources are in use")
+			continue
+		}
+		for _, key := range c.due(used) {
+			polls.Go(func() { c.poll(ctx, key, used[key]) })
+		}
+	}
+}
+
+// due takes the sources whose time has come, and forgets those that nobody uses or that neither move nor fail any more.
+func (c *Controller) due(used map[string]source.Ref) []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for key, w := range c.watched {
+		if ref, in := used[key]; !w.polling && (!in || !ref.Moves() && w.failure == nil) {
+			delete(c.watched, key)
+		}
+	}
+	var out []string
+	for key, ref := range used {
+		w := c.watched[key]
+		if w == nil {
+			if ref.Moves() {
+				c.watched[key] = &watched{ref: ref, due: c.next()}
+			}
+			continue
+		}
+		if !w.polling && c.busy < maxPolls && !time.Now().Before(w.due) {
+			w.polling = true
+			c.busy++
+			out = append(out, key)
+		}
+	}
+	return out
+}
+
+// poll asks one source, and has the modules that use it looked at if the answer is another than before.
+func (c *Controller) poll(ctx context.Context, key string, ref source.Ref) {
+	defer c.polled(key)
+	tree, err := c.o.Sources.Fetch(ctx, ref)
+	if ctx.Err() != nil || !c.learn(key, tree, err) {
+		return
+	}
+	if err != nil {
+		c.o.Log.Info("A source that is in use failed", "source", ref.String(), "reason", err.Error())
+	} else {
+		c.o.Log.Info("A source that is in use leads to something new", "source", ref.String(), "revision", tree.Revision, "digest", tree.Digest)
+	}
+	if err := c.wake(ctx, key); err != nil {
+		c.o.Log.Error(err, "Reading which modules use a source", "source", ref.String())
+	}
+}
+
+// polled ends a poll.
+func (c *Controller) polled(key string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watched[key]
+	w.polling, w.due = false, c.next()
+	c.busy--
+}
+
+// learn records an answer and says whether it is news. That a source is unavailable is none: what was there before holds.
+func (c *Controller) learn(key string, tree *source.Tree, err error) (news bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	w := c.watched[key]
+	switch {
+	case err != nil && !lasting(err):
+		return false
+	case err != nil:
+		news = w.failure == nil
+		w.failure = err
+	default:
+		news = w.failure != nil || w.digest != tree.Digest
+		w.failure, w.digest = nil, tree.Digest
+	}
+	return news
+}
+
+// perWake is the time that the triggers of one more module take, and maxSpread the most for all.
+const (
+	perWake   = time.Millisecond
+	maxSpread = time.Minute
+)
+
+// wake triggers the modules that use a source, spread over a time that grows with their number.
+func (c *Controller) wake(ctx context.Context, key string) error {
+	keys, err := c.users(ctx, key)
+	spread := min(time.Duration(len(keys))*perWake, maxSpread)
+	for _, k := range keys {
+		c.o.Engine.AddAfter(k, rand.N(spread+1), engine.PriorityChange)
+	}
+	return err
+}
