@@ -49,7 +49,8 @@ var imports = map[string][]string{
 	// The fleet: what the controllers share, the controllers, and the only place that wires everything.
 	"internal/catalog": {"api/v1beta2"},
 	"internal/fleet":   {"internal/engine"},
-	"internal/values":  {"api/v1beta2", "internal/module"},
+	"internal/sops":    {},
+	"internal/values":  {"api/v1beta2", "internal/module", "internal/sops"},
 	"internal/access":  {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
 	"internal/controllers": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
@@ -85,7 +86,7 @@ var imports = map[string][]string{
 	"internal/fleetview": {"api/v1beta2", "controlplane", "internal/catalog", "internal/values"},
 	"internal/cli": {
 		".", "api/v1beta2", "controlplane", "internal/access", "internal/catalog", "internal/fleetview", "internal/remote",
-		"internal/render", "internal/statedir", "internal/values",
+		"internal/render", "internal/render/post", "internal/sops", "internal/statedir", "internal/values",
 	},
 	"cmd/mothership": {".", "internal/cli"},
 
@@ -153,6 +154,7 @@ var foreign = map[string][]string{
 	},
 	"internal/source/store": {},
 	"internal/render/post":  {"k8s.io/apimachinery"},
+	"internal/sops":         {"filippo.io/age", "go.yaml.in/yaml/v3"},
 	"internal/infra":        {},
 	"internal/archtest":     {},
 	"hack/reference":        {"sigs.k8s.io/yaml"},

@@ -40,7 +40,7 @@ func (a *app) job(cmd *cobra.Command, f *flags, needsSource bool) (*job, error) 
 
 // offline makes a job that needs no cluster.
 func (a *app) offline(cmd *cobra.Command, f *flags, needsSource bool) (*job, error) {
-	m, err := f.module(cmd, needsSource)
+	m, err := f.module(cmd, needsSource, a.decrypt)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (a *app) offline(cmd *cobra.Command, f *flags, needsSource bool) (*job, err
 	if err != nil {
 		return nil, err
 	}
-	o := mothership.Options{Isolate: isolation, IsolateAll: f.isolate, RenderMemory: isolation.MemoryBytes}
+	o := mothership.Options{Isolate: isolation, IsolateAll: f.isolate, RenderMemory: isolation.MemoryBytes, PostRender: f.post}
 	if f.filename == "-" {
 		o.Stdin = interruptible(cmd.Context(), a.p.Stdin)
 	}

@@ -27,6 +27,7 @@ type flags struct {
 	serviceAccount  string
 	yield           []string
 	values          valueFlags
+	post            v1beta2.PostRender
 
 	isolate     bool
 	memoryLimit string
@@ -54,6 +55,7 @@ func (f *flags) addTo(cmd *cobra.Command, output string) {
 	fs.StringVarP(&f.filename, "filename", "f", "", "plain manifests: `FILE|DIR|URL|-`, - for stdin")
 	fs.StringVar(&f.digest, "digest", "", "the digest that the source must have: `sha256:HEX`")
 	f.values.addTo(fs)
+	addPostFlag(fs, &f.post)
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` (default: $KUBECONFIG if it names one file, else ~/.kube/config)")
 	fs.StringVar(&f.context, "context", "", "`CONTEXT` of the kubeconfig (default: its current one)")
 	fs.BoolVar(&f.adopt, "adopt", false, "take over objects that exist and are not the module's")
@@ -130,7 +132,7 @@ func (f *flags) source() v1beta2.Source {
 }
 
 // module is what the flags describe.
-func (f *flags) module(cmd *cobra.Command, needsSource bool) (mothership.Module, error) {
+func (f *flags) module(cmd *cobra.Command, needsSource bool, open opener) (mothership.Module, error) {
 	m := mothership.Module{Name: f.name, Namespace: f.namespace}
 	if err := f.check(cmd, needsSource); err != nil {
 		return m, err
@@ -141,7 +143,7 @@ func (f *flags) module(cmd *cobra.Command, needsSource bool) (mothership.Module,
 	}
 	m.Template = v1beta2.ModuleTemplateSpec{Source: f.source(), Adopt: f.adopt, PerRuntime: f.perRuntime, Yield: yield, ServiceAccountName: f.serviceAccount}
 	if needsSource {
-		m.Values, err = f.values.merge(cmd)
+		m.Values, err = f.values.merge(cmd, open)
 	}
 	return m, err
 }

@@ -130,7 +130,9 @@ func (a *app) comparer(cmd *cobra.Command, f *flags, fl *fleet, name string) (*c
 	if err != nil {
 		return nil, err
 	}
-	c.installer = mothership.New(mothership.Options{Isolate: isolation, IsolateAll: f.isolate, RenderMemory: isolation.MemoryBytes, Owner: owner})
+	c.installer = mothership.New(mothership.Options{
+		Isolate: isolation, IsolateAll: f.isolate, RenderMemory: isolation.MemoryBytes, Owner: owner, PostRender: f.post,
+	})
 	return c, nil
 }
 

@@ -91,7 +91,7 @@ func enabling(cmd *cobra.Command, f *moduleFlags) (moduleChange, error) {
 	}
 	var raw *runtime.RawExtension
 	if f.values.any() {
-		merged, err := f.values.merge(cmd)
+		merged, err := f.values.merge(cmd, refuseEncrypted)
 		if err != nil {
 			return moduleChange{}, err
 		}

@@ -18,7 +18,8 @@ type Process struct {
 	// terminal, it is treated as one.
 	Stdin          io.Reader
 	Stdout, Stderr io.Writer
-	// Getenv reads the environment: KUBECONFIG, MOTHERSHIP_KUBECONFIG, HOME, XDG_STATE_HOME, NO_COLOR, TERM.
+	// Getenv reads the environment: KUBECONFIG, MOTHERSHIP_KUBECONFIG, HOME, XDG_STATE_HOME, NO_COLOR, TERM,
+	// SOPS_AGE_KEY, SOPS_AGE_KEY_FILE.
 	Getenv func(string) string
 	// Executable is the path of this program, for the child process that renders.
 	Executable func() (string, error)

@@ -88,6 +88,7 @@ func serveFlags(cmd *cobra.Command, cfg *controlplane.Config) {
 	fs := cmd.Flags()
 	fs.StringVar(&cfg.Address, "address", "127.0.0.1:0", "`HOST:PORT` of metrics, health and explanations; none for none")
 	fs.DurationVar(&cfg.VerifyInterval, "verify-interval", 0, "how often each runtime is compared with what it should be, at most 1h (default 1h)")
+	addPostFlag(fs, &cfg.PostRender)
 	fs.IntVar(&cfg.Workers, "workers", 0, "how many modules are worked on at the same time at most; how many are is found out (default 128)")
 	s := &cfg.Sources
 	fs.StringToStringVar(&s.Mirrors, "source-mirror", nil, "`FROM=TO`: get sources from another place, HOST or HOST/FOLDER; repeatable")

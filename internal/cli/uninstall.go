@@ -24,7 +24,7 @@ func (a *app) uninstall() *cobra.Command {
 		func(cmd *cobra.Command) error { return a.runUninstall(cmd, f) })
 	f.addTo(cmd, asTable)
 	hide(cmd, "chart", "kustomize", "filename", "digest", "values", "set", "set-string", "set-file", "set-json", "set-literal",
-		"adopt", "yield", "per-runtime", "isolate", "memory-limit", "wait")
+		"post-render", "adopt", "yield", "per-runtime", "isolate", "memory-limit", "wait")
 	return cmd
 }
 

@@ -23,7 +23,7 @@ type valueFlags struct {
 }
 
 func (v *valueFlags) addTo(fs *pflag.FlagSet) {
-	fs.StringArrayVar(&v.files, "values", nil, "a YAML `FILE` of values for a chart; repeatable, later ones win")
+	fs.StringArrayVar(&v.files, "values", nil, "a YAML `FILE` of values for a chart, maybe encrypted by SOPS; repeatable, later ones win")
 	fs.StringArrayVar(&v.sets, "set", nil, "a value: `KEY=VALUE`; repeatable")
 	fs.StringArrayVar(&v.strings, "set-string", nil, "a value that is a string: `KEY=VALUE`; repeatable")
 	fs.StringArrayVar(&v.fromFiles, "set-file", nil, "a value that is a file's content: `KEY=FILE`; repeatable")
@@ -35,9 +35,9 @@ func (v *valueFlags) any() bool {
 	return len(v.files)+len(v.sets)+len(v.strings)+len(v.fromFiles)+len(v.json)+len(v.literals) > 0
 }
 
-// merge reads the files and lays the values over each other. A set that cannot be understood is a usage error, a file
+// merge reads the files, which open opens, and lays the values over each other. A set that cannot be understood is a usage error, a file
 // that cannot is not.
-func (v *valueFlags) merge(cmd *cobra.Command) (map[string]any, error) {
+func (v *valueFlags) merge(cmd *cobra.Command, open opener) (map[string]any, error) {
 	var files []render.NamedBytes
 	for _, name := range v.files {
 		if name == "-" {
@@ -46,6 +46,9 @@ func (v *valueFlags) merge(cmd *cobra.Command) (map[string]any, error) {
 		data, err := readFile(name)
 		if err != nil {
 			return nil, fmt.Errorf("reading values: %w", err)
+		}
+		if data, err = open(name, data); err != nil {
+			return nil, err
 		}
 		files = append(files, render.NamedBytes{Name: name, Data: data})
 	}

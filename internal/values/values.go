@@ -1,13 +1,17 @@
 // Package values reads the values that a user gives a module of a Kyma: those of valuesFrom in their order, then the inline ones.
 //
+// What SOPS has encrypted is decrypted when it is read, with the age keys of the Secret KeySecret in the same namespace: whoever
+// may refer to values there may have them decrypted with the keys there, and with no others.
+//
 // What is read is confidential: neither errors nor problems quote any of it, and nothing is kept. The package may import the api
-// module, internal/module for the rule by which values are merged, and controller-runtime's client.
+// module, internal/module for the rule by which values are merged, internal/sops, and controller-runtime's client.
 package values
 
 import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	corev1 "k8s.io/api/core/v1"
@@ -26,16 +30,23 @@ const FactPrefix = "values/"
 // Fact names a Secret or ConfigMap with values, as modules wait for it.
 func Fact(kind, name string) string { return FactPrefix + strings.ToLower(kind) + "/" + name }
 
-// Facts are those of all that a module takes values from. A nil module takes none.
+// KeySecret is the name of the Secret with age keys, in each key of its data that ends in KeySuffix.
+const (
+	KeySecret = "sops-age"
+	KeySuffix = ".agekey"
+)
+
+// Facts are those of all that a module takes values from, and of the keys with which they may be encrypted. A nil module takes
+// none.
 func Facts(m *v1beta2.Module) []string {
-	var out []string
-	if m == nil {
+	if m == nil || len(m.ValuesFrom) == 0 {
 		return nil
 	}
+	var out []string
 	for _, ref := range m.ValuesFrom {
 		out = append(out, Fact(ref.Kind, ref.Name))
 	}
-	return out
+	return append(out, Fact("Secret", KeySecret))
 }
 
 // Result is what Read found.
@@ -55,6 +66,7 @@ func Read(ctx context.Context, from client.Reader, namespace string, m *v1beta2.
 		return Result{}, nil
 	}
 	out := Result{Values: map[string]any{}}
+	keys := keyring{from: from, namespace: namespace}
 	for i, ref := range m.ValuesFrom {
 		text, found, err := readReference(ctx, from, namespace, ref)
 		if err != nil {
@@ -64,10 +76,22 @@ func Read(ctx context.Context, from client.Reader, namespace string, m *v1beta2.
 			out.Missing = append(out.Missing, Fact(ref.Kind, ref.Name))
 			continue
 		}
+		place := fmt.Sprintf("modules[%s].valuesFrom[%d]: key %s of %s %s", m.Name, i, keyOf(ref), ref.Kind, ref.Name)
+		plain, problem, err := keys.decrypted(ctx, text)
+		switch {
+		case err != nil:
+			return Result{}, err
+		case problem == noKeys:
+			if key := Fact("Secret", KeySecret); !slices.Contains(out.Missing, key) {
+				out.Missing = append(out.Missing, key)
+			}
+			continue
+		case problem != "":
+			return Result{Problem: place + ": " + problem}, nil
+		}
 		var layer map[string]any
-		if yaml.Unmarshal([]byte(text), &layer) != nil { // its error could show a value
-			problem := fmt.Sprintf("modules[%s].valuesFrom[%d]: key %s of %s %s is not YAML with a map at its top", m.Name, i, keyOf(ref), ref.Kind, ref.Name)
-			return Result{Problem: problem}, nil //nolint:nilerr // it is the user's to mend
+		if yaml.Unmarshal(plain, &layer) != nil { // its error could show a value
+			return Result{Problem: place + " is not YAML with a map at its top"}, nil //nolint:nilerr // it is the user's to mend
 		}
 		out.Values = module.Merge(out.Values, layer)
 	}

@@ -86,10 +86,13 @@ func TestReadSaysWhatCouldNotBeRead(t *testing.T) {
 func TestFacts(t *testing.T) {
 	t.Parallel()
 	m := &v1beta2.Module{ValuesFrom: []v1beta2.ValuesReference{{Kind: "Secret", Name: "a"}, {Kind: "ConfigMap", Name: "b"}}}
-	if diff := cmp.Diff([]string{"values/secret/a", "values/configmap/b"}, values.Facts(m)); diff != "" {
+	if diff := cmp.Diff([]string{"values/secret/a", "values/configmap/b", "values/secret/sops-age"}, values.Facts(m)); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
 	}
 	if got := values.Facts(nil); got != nil {
 		t.Errorf("of no module: %v", got)
+	}
+	if got := values.Facts(&v1beta2.Module{}); got != nil {
+		t.Errorf("of a module without any: %v", got)
 	}
 }

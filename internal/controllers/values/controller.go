@@ -7,6 +7,7 @@ package values
 import (
 	"context"
 	"fmt"
+	"slices"
 
 	"github.com/go-logr/logr"
 	corev1 "k8s.io/api/core/v1"
@@ -90,9 +91,7 @@ func references(obj client.Object) []string {
 	}
 	var out []string
 	for i := range k.Spec.Modules {
-		for _, ref := range k.Spec.Modules[i].ValuesFrom {
-			out = append(out, valuesof.Fact(ref.Kind, ref.Name))
-		}
+		out = append(out, valuesof.Facts(&k.Spec.Modules[i])...)
 	}
 	return out
 }
@@ -119,10 +118,8 @@ func (c *Controller) wake(k *v1beta2.Kyma, fact string) {
 	name := client.ObjectKeyFromObject(k)
 	for i := range k.Spec.Modules {
 		m := &k.Spec.Modules[i]
-		for _, ref := range m.ValuesFrom {
-			if valuesof.Fact(ref.Kind, ref.Name) == fact {
-				c.o.Engine.Add(fleet.ModuleKey(name, m.Name), engine.PriorityChange)
-			}
+		if slices.Contains(valuesof.Facts(m), fact) {
+			c.o.Engine.Add(fleet.ModuleKey(name, m.Name), engine.PriorityChange)
 		}
 	}
 	c.o.Engine.Wake(name.String(), fact)
