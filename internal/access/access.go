@@ -96,6 +96,9 @@ func (p *Pool) Get(ctx context.Context, name types.NamespacedName) (rt *module.R
 	return rt, leave, nil
 }
 
+// Once is a context whose requests to runtimes are not repeated after failures: where a failure is the answer.
+func Once(ctx context.Context) context.Context { return remote.Once(ctx) }
+
 // Known is who a cluster is.
 type Known struct {
 	// UID of its kube-system namespace, and Version of its Kubernetes.

@@ -152,3 +152,46 @@ func TestATouchIsWrittenWithWhatIsReportedThen(t *testing.T) {
 		}
 	})
 }
+
+// many holds as many Kymas as are asked for; each write takes a second.
+type many struct{ slow }
+
+func (m *many) Get(_ context.Context, name types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
+	k := obj.(*v1beta2.Kyma)
+	k.Namespace, k.Name, k.ResourceVersion = name.Namespace, name.Name, "1"
+	return nil
+}
+
+func (m *many) Status() client.SubResourceWriter { return m }
+
+func (m *many) Patch(context.Context, client.Object, client.Patch, ...client.SubResourcePatchOption) error {
+	<-time.After(time.Second)
+	return nil
+}
+
+// Who feeds a writer that does not keep up is told so once, and once that it does again.
+func TestBehind(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		api, said := &many{}, []bool{}
+		w := New(Options{Cache: api, Live: api, Client: api, Catalog: catalog.NewStore(), MaxBacklog: 20, Behind: func(behind bool) { said = append(said, behind) }})
+		ctx, stop := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		for i := range 50 {
+			w.Report(types.NamespacedName{Namespace: "n", Name: strconv.Itoa(i)}, Report{Module: v1beta2.ModuleStatus{Name: "m", State: v1beta2.StateReady}})
+		}
+		<-time.After(5 * time.Second)
+		synctest.Wait()
+		if n := w.Backlog(); n <= 10 || len(said) != 1 || !said[0] {
+			t.Errorf("%d are to be written; said %v", n, said)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if n := w.Backlog(); n != 0 || len(said) != 2 || said[1] {
+			t.Errorf("%d are to be written; said %v", n, said)
+		}
+		stop()
+		<-ended
+	})
+}

@@ -23,7 +23,6 @@ import (
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/fleet"
 	"github.com/kyma-project/mothership/internal/module"
-	"github.com/kyma-project/mothership/internal/remote"
 	"github.com/kyma-project/mothership/reconciler"
 )
 
@@ -129,7 +128,7 @@ func (c *Controller) gone(ctx context.Context, name types.NamespacedName) bool {
 // answers asks a runtime who it is, and says whether it is this Kyma's. One that does not answer, or refuses us, is asked once: what
 // all work begins with comes first.
 func (c *Controller) answers(ctx context.Context, name types.NamespacedName) error {
-	ctx = remote.Once(ctx)
+	ctx = access.Once(ctx)
 	rt, release, err := c.o.Access.Get(ctx, name)
 	if err != nil {
 		return err
