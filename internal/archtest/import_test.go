@@ -47,11 +47,13 @@ var imports = map[string][]string{
 	},
 
 	// The fleet: what the controllers share, the controllers, and the only place that wires everything.
-	"internal/catalog": {"api/v1beta2"},
-	"internal/fleet":   {"internal/engine"},
-	"internal/sops":    {},
-	"internal/values":  {"api/v1beta2", "internal/module", "internal/sops"},
-	"internal/access":  {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
+	"internal/catalog":          {"api/v1beta2"},
+	"internal/catalog/artifact": {"api/v1beta2", "internal/source"},
+	"internal/catalog/lint":     {"api/crd", "api/v1beta2", "internal/bundle", "internal/catalog", "internal/catalog/artifact"},
+	"internal/fleet":            {"internal/engine"},
+	"internal/sops":             {},
+	"internal/values":           {"api/v1beta2", "internal/module", "internal/sops"},
+	"internal/access":           {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
 	"internal/controllers": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
 		"internal/controllers/kyma/module", "internal/controllers/kyma/status", "internal/controllers/poll", "internal/controllers/runtime/drift",
@@ -85,8 +87,9 @@ var imports = map[string][]string{
 	"internal/statedir":  {"internal/infra/local"},
 	"internal/fleetview": {"api/v1beta2", "controlplane", "internal/catalog", "internal/values"},
 	"internal/cli": {
-		".", "api/v1beta2", "controlplane", "internal/access", "internal/catalog", "internal/fleetview", "internal/remote",
-		"internal/render", "internal/render/post", "internal/sops", "internal/statedir", "internal/values",
+		".", "api/v1beta2", "controlplane", "internal/access", "internal/catalog", "internal/catalog/artifact", "internal/catalog/lint",
+		"internal/fleetview", "internal/remote", "internal/render", "internal/render/post", "internal/sops", "internal/source",
+		"internal/statedir", "internal/values",
 	},
 	"cmd/mothership": {".", "internal/cli"},
 
