@@ -20,19 +20,26 @@ import (
 	"github.com/kyma-project/mothership/api/v1beta2"
 )
 
+const aboutCatalogs = `
+A catalogue is a folder, whose *.yaml, *.yml and *.json hold ModuleTemplates and ModuleReleaseMetas, or an OCI artifact of one. add
+changes what a control plane offers; mothership get catalog says what that is. The others need no control plane.
+`
+
 const aboutCatalog = `
 Either applies ModuleTemplates and ModuleReleaseMetas from YAML files; of a folder, its *.yaml, *.yml and *.json, without
-those of folders below it. Source paths in them that are relative are relative to their file. Or, with --name, makes a
-module's template of a chart, a kustomization or manifests, and adds the version to channels.
+those of folders below it; or of an artifact that was pushed. Source paths in them that are relative are relative to their file. Or,
+with --name, makes a module's template of a chart, a kustomization or manifests, and adds the version to channels.
 `
 
 const exampleCatalog = `
   mothership catalog add ./catalog
+  mothership catalog add oci://registry.example.com/team/catalog:1.0
   mothership catalog add --chart ./web --name web --version 1.2.3 --channel regular --channel fast`
 
 // cataloging is one call of catalog add.
 type cataloging struct {
 	fleetFlags
+	servers                     serverFlags
 	chart, kustomize, manifests string
 	name, version, into         string
 	channels, needs             []string
@@ -40,12 +47,13 @@ type cataloging struct {
 }
 
 func (a *app) catalog() *cobra.Command {
-	return a.group("catalog add", "Change which modules there are", "See mothership get catalog for what there is.", a.catalogAdd())
+	return a.group("catalog COMMAND", "Make, check, copy and add catalogues of modules", aboutCatalogs,
+		a.catalogAdd(), a.catalogLint(), a.catalogPush(), a.catalogPull(), a.catalogMirror())
 }
 
 func (a *app) catalogAdd() *cobra.Command {
 	f := &cataloging{}
-	cmd := a.verb("add (DIR|FILE... | --name NAME --version VERSION (--chart|--kustomize|--manifests) SOURCE) [flags]",
+	cmd := a.verb("add (DIR|FILE|oci://…... | --name NAME --version VERSION (--chart|--kustomize|--manifests) SOURCE) [flags]",
 		"Add modules and versions to the catalogue", aboutCatalog, exampleCatalog, []string{"[FILE...]"},
 		func(cmd *cobra.Command, args []string) error { return a.runCatalogAdd(cmd, f, args) })
 	cmd.ValidArgsFunction = nil // files
@@ -60,11 +68,12 @@ func (a *app) catalogAdd() *cobra.Command {
 	flags.StringArrayVar(&f.channels, "channel", nil, "a `CHANNEL` that has this version from now on; repeatable")
 	flags.StringArrayVar(&f.needs, "needs", nil, "a `MODULE` that must be ready before; repeatable")
 	flags.BoolVar(&f.mandatory, "mandatory", false, "every runtime gets this version, whether its Kyma names it or not")
+	f.servers.addTo(flags)
 	return cmd
 }
 
 func (a *app) runCatalogAdd(cmd *cobra.Command, f *cataloging, args []string) error {
-	entries, err := f.entries(cmd, args)
+	entries, err := f.entries(a, cmd, args)
 	if err != nil {
 		return err
 	}
@@ -93,14 +102,14 @@ func (a *app) runCatalogAdd(cmd *cobra.Command, f *cataloging, args []string) er
 }
 
 // entries are what the arguments or flags describe.
-func (f *cataloging) entries(cmd *cobra.Command, args []string) ([]entry, error) {
+func (f *cataloging) entries(a *app, cmd *cobra.Command, args []string) ([]entry, error) {
 	sources := slices.DeleteFunc([]string{f.chart, f.kustomize, f.manifests}, func(s string) bool { return s == "" })
 	described := f.name != "" || f.version != "" || len(sources) > 0
 	switch {
 	case len(args) > 0 && (described || len(f.channels)+len(f.needs) > 0 || f.mandatory || f.into != ""):
 		return nil, usage(cmd, "give files, or describe a module with flags, not both")
 	case len(args) > 0:
-		return readCatalog(args, f.namespace)
+		return a.readCatalog(cmd.Context(), &f.servers, args, f.namespace)
 	case !described:
 		return nil, usage(cmd, "name files, or describe a module with --name, --version and --chart")
 	case f.name == "" || f.version == "":

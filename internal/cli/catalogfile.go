@@ -1,20 +1,17 @@
 package cli
 
 import (
-	"bufio"
-	"bytes"
 	"cmp"
-	"errors"
+	"context"
 	"fmt"
-	"io"
 	"path/filepath"
+	"slices"
+	"strings"
 
-	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	utilyaml "k8s.io/apimachinery/pkg/util/yaml"
 	"sigs.k8s.io/controller-runtime/pkg/client"
-	"sigs.k8s.io/yaml"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/catalog/artifact"
 )
 
 // entry is an object for the catalogue, and the file that it is from.
@@ -23,103 +20,120 @@ type entry struct {
 	object client.Object
 }
 
-// readCatalog reads files and folders of templates and releases; templates come first, so that no channel names what is not there.
-func readCatalog(args []string, namespace string) ([]entry, error) {
-	var templates, releases []entry
+// readCatalog reads files, folders and artifacts of templates and releases; templates come first, so that no channel names what is not there.
+func (a *app) readCatalog(ctx context.Context, s *serverFlags, args []string, namespace string) ([]entry, error) {
+	var all []entry
 	for _, arg := range args {
-		files, err := filesOf(arg)
+		found, err := a.readArgument(ctx, s, arg, namespace)
 		if err != nil {
-			return nil, fmt.Errorf("reading the catalogue: %w", err)
+			return nil, err
 		}
-		for _, file := range files {
-			objects, err := readCatalogFile(file, namespace)
-			if err != nil {
-				return nil, fmt.Errorf("reading %s: %w", file, err)
-			}
-			for _, obj := range objects {
-				if _, ok := obj.(*v1beta2.ModuleTemplate); ok {
-					templates = append(templates, entry{file, obj})
-				} else {
-					releases = append(releases, entry{file, obj})
-				}
-			}
+		all = append(all, found...)
+	}
+	slices.SortStableFunc(all, func(a, b entry) int { return cmp.Compare(rankOf(a.object), rankOf(b.object)) })
+	return all, nil
+}
+
+func rankOf(obj client.Object) int {
+	if _, ok := obj.(*v1beta2.ModuleTemplate); ok {
+		return 0
+	}
+	return 1
+}
+
+// readArgument reads a file, a folder or an artifact.
+func (a *app) readArgument(ctx context.Context, s *serverFlags, arg, namespace string) (all []entry, err error) {
+	if strings.HasPrefix(arg, artifact.Scheme) {
+		files, _, err := a.pull(ctx, s, arg)
+		if err != nil {
+			return nil, err
+		}
+		objects, err := pulledCatalog(arg, namespace, files)
+		for _, obj := range objects {
+			all = append(all, entry{arg, obj})
+		}
+		return all, err
+	}
+	files, err := filesOf(arg)
+	if err != nil {
+		return nil, fmt.Errorf("reading the catalogue: %w", err)
+	}
+	for _, file := range files {
+		objects, err := readCatalogFile(file, namespace)
+		if err != nil {
+			return nil, err
+		}
+		for _, obj := range objects {
+			all = append(all, entry{file, obj})
 		}
 	}
-	return append(templates, releases...), nil
+	return all, nil
 }
 
 func readCatalogFile(file, namespace string) ([]client.Object, error) {
 	data, err := readFile(file)
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
 	dir, err := filepath.Abs(filepath.Dir(file))
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("reading %s: %w", file, err)
 	}
-	documents := utilyaml.NewYAMLReader(bufio.NewReader(bytes.NewReader(data)))
-	var out []client.Object
-	for n := 1; ; n++ { // ends with the file, whose size is bounded
-		document, err := documents.Read()
-		if errors.Is(err, io.EOF) {
-			break
+	entries, problems := artifact.DecodeFile(artifact.File{Path: file, Data: data})
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("reading %w", problems[0])
+	}
+	if len(entries) == 0 {
+		return nil, fmt.Errorf("reading %s: it has no ModuleTemplate and no ModuleReleaseMeta", file)
+	}
+	out := make([]client.Object, 0, len(entries))
+	for i := range entries {
+		obj, err := placed(&entries[i], namespace)
+		if err == nil && entries[i].Template != nil {
+			err = absolute(&entries[i].Template.Spec.Source, dir)
 		}
 		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
+			return nil, fmt.Errorf("reading %s: %s %s: %w", entries[i].Place(), entries[i].Kind(), entries[i].Object().GetName(), err)
 		}
-		obj, err := decodeEntry(document, dir, namespace)
-		if err != nil {
-			return nil, fmt.Errorf("document %d: %w", n, err)
-		}
-		if obj != nil {
-			out = append(out, obj)
-		}
-	}
-	if len(out) == 0 {
-		return nil, errors.New("it has no ModuleTemplate and no ModuleReleaseMeta")
+		out = append(out, obj)
 	}
 	return out, nil
 }
 
-// decodeEntry reads one document strictly; nil if it has nothing but comments.
-func decodeEntry(document []byte, dir, namespace string) (client.Object, error) {
-	var meta metav1.TypeMeta
-	if err := yaml.Unmarshal(document, &meta); err != nil {
-		return nil, err
+// placed is an entry as an object of a namespace.
+func placed(e *artifact.Entry, namespace string) (client.Object, error) {
+	if of := cmp.Or(e.Object().GetNamespace(), namespace); of != namespace {
+		return nil, fmt.Errorf("it is of namespace %s, and the command of %s: give -n %s", of, namespace, of)
 	}
-	if meta.Kind == "" && meta.APIVersion == "" && isBlank(document) {
-		return nil, nil //nolint:nilnil // nothing, and no error
+	e.Object().SetNamespace(namespace)
+	if e.Template != nil {
+		return e.Template, nil
 	}
-	if meta.APIVersion != v1beta2.GroupVersion.String() {
-		return nil, fmt.Errorf("apiVersion %q: the catalogue has ModuleTemplates and ModuleReleaseMetas of %s", meta.APIVersion, v1beta2.GroupVersion)
-	}
-	var obj client.Object
-	template := &v1beta2.ModuleTemplate{}
-	switch meta.Kind {
-	case "ModuleTemplate":
-		obj = template
-	case "ModuleReleaseMeta":
-		obj = &v1beta2.ModuleReleaseMeta{}
-	default:
-		return nil, fmt.Errorf("kind %q: the catalogue has ModuleTemplates and ModuleReleaseMetas only", meta.Kind)
-	}
-	if err := yaml.UnmarshalStrict(document, obj); err != nil {
-		return nil, err
-	}
-	if obj.GetName() == "" {
-		return nil, fmt.Errorf("%s: metadata.name is missing", meta.Kind)
-	}
-	if of := cmp.Or(obj.GetNamespace(), namespace); of != namespace {
-		return nil, fmt.Errorf("%s %s is of namespace %s, and the command of %s: give -n %s", meta.Kind, obj.GetName(), of, namespace, of)
-	}
-	obj.SetNamespace(namespace)
-	if err := absolute(&template.Spec.Source, dir); err != nil {
-		return nil, fmt.Errorf("%s %s: %w", meta.Kind, obj.GetName(), err)
-	}
-	return obj, nil
+	return e.Release, nil
 }
 
-func isBlank(document []byte) bool {
-	var v any
-	return yaml.Unmarshal(document, &v) == nil && v == nil
+// pulledCatalog are the objects of a catalogue in a registry, for a control plane.
+func pulledCatalog(address, namespace string, files artifact.Files) ([]client.Object, error) {
+	entries, problems := files.Decode()
+	if len(problems) > 0 {
+		return nil, fmt.Errorf("reading %s: %w", address, problems[0])
+	}
+	out := make([]client.Object, 0, len(entries))
+	for i := range entries {
+		e := &entries[i]
+		if e.Template != nil {
+			if ref := refOf(&e.Template.Spec.Source); ref != nil && artifact.IsLocal(ref) {
+				return nil, &hintedError{
+					err:  fmt.Errorf("reading %s: %s: the source of %s is a path inside of the artifact, which a control plane does not see", address, e.Place(), e.Template.Name),
+					hint: "mirror the catalogue into a registry (mothership catalog mirror), or pull it into a folder that the control plane may read",
+				}
+			}
+		}
+		obj, err := placed(e, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("reading %s: %s: %w", address, e.Place(), err)
+		}
+		out = append(out, obj)
+	}
+	return out, nil
 }

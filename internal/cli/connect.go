@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"path/filepath"
@@ -27,15 +28,21 @@ func (a *app) job(cmd *cobra.Command, f *flags, needsSource bool) (*job, error) 
 	if err != nil {
 		return nil, err
 	}
+	j.cluster, err = a.clusterOf(cmd, f)
+	return j, err
+}
+
+// clusterOf is the cluster that the flags name.
+func (a *app) clusterOf(cmd *cobra.Command, f *flags) (*rest.Config, error) {
 	file, err := a.kubeconfig(cmd, f)
 	if err != nil {
 		return nil, err
 	}
-	j.cluster, err = remote.ReadKubeconfig(file, f.context)
+	cluster, err := remote.ReadKubeconfig(file, f.context)
 	if errors.Is(err, fs.ErrNotExist) && f.kubeconfig == "" {
 		err = &hintedError{err: err, hint: "name a kubeconfig with --kubeconfig, or with KUBECONFIG"}
 	}
-	return j, err
+	return cluster, err
 }
 
 // offline makes a job that needs no cluster.
@@ -44,11 +51,20 @@ func (a *app) offline(cmd *cobra.Command, f *flags, needsSource bool) (*job, err
 	if err != nil {
 		return nil, err
 	}
+	var creds secretData
+	if needsSource {
+		if m.Template.Source, creds, err = a.sourceOf(cmd, f); err != nil {
+			return nil, err
+		}
+	}
 	isolation, err := a.isolation(cmd, f)
 	if err != nil {
 		return nil, err
 	}
 	o := mothership.Options{Isolate: isolation, IsolateAll: f.isolate, RenderMemory: isolation.MemoryBytes, PostRender: f.post}
+	if creds != nil {
+		o.Sources.Credentials = func(context.Context, string) (map[string][]byte, error) { return creds, nil }
+	}
 	if f.filename == "-" {
 		o.Stdin = interruptible(cmd.Context(), a.p.Stdin)
 	}

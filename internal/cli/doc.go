@@ -16,7 +16,8 @@
 // for explain, which asks its HTTP address too, and diff, which compares with the runtime itself.
 //
 // The package may import the root package, controlplane, the api module, internal/access (where kubeconfigs are), internal/catalog,
-// internal/fleetview, internal/remote (to read kubeconfigs), internal/render (to merge values), internal/statedir, internal/values,
-// client-go, controller-runtime's client, cobra, zap, golang.org/x/term and sigs.k8s.io/yaml. It keeps no state between calls of
+// its artifact and lint, internal/fleetview, internal/remote (to read kubeconfigs), internal/render (to merge values), internal/source
+// (for mirrors), internal/statedir, internal/values, client-go, controller-runtime's client, ORAS (docker's configuration), cobra, zap,
+// golang.org/x/term and sigs.k8s.io/yaml. It keeps no state between calls of
 // Run, except that up and controller set the loggers of Kubernetes' libraries.
 package cli

@@ -28,6 +28,9 @@ type flags struct {
 	yield           []string
 	values          valueFlags
 	post            v1beta2.PostRender
+	sources         sourceFlags
+	all             bool
+	catalog         string
 
 	isolate     bool
 	memoryLimit string
@@ -50,10 +53,11 @@ func (f *flags) addTo(cmd *cobra.Command, output string) {
 	fs.SortFlags = false
 	fs.StringVar(&f.name, "name", "", "the module's `NAME`")
 	fs.StringVarP(&f.namespace, "namespace", "n", "", "the `NAMESPACE` it is installed into; made where it is missing")
-	fs.StringVar(&f.chart, "chart", "", "a Helm chart: `DIR|FILE.tgz|URL`")
-	fs.StringVar(&f.kustomize, "kustomize", "", "a kustomization: `DIR|URL` of an archive")
-	fs.StringVarP(&f.filename, "filename", "f", "", "plain manifests: `FILE|DIR|URL|-`, - for stdin")
+	fs.StringVar(&f.chart, "chart", "", "a Helm chart: `DIR|FILE.tgz|URL|oci://HOST/CHART:TAG|REPO/NAME|git+https://HOST/REPOSITORY@REF#DIR`")
+	fs.StringVar(&f.kustomize, "kustomize", "", "a kustomization: `DIR|URL|oci://…|git+https://…@REF#DIR`")
+	fs.StringVarP(&f.filename, "filename", "f", "", "plain manifests: `FILE|DIR|URL|oci://…|git+https://…@REF#DIR|-`, - for stdin")
 	fs.StringVar(&f.digest, "digest", "", "the digest that the source must have: `sha256:HEX`")
+	f.sources.addTo(fs)
 	f.values.addTo(fs)
 	addPostFlag(fs, &f.post)
 	fs.StringVar(&f.kubeconfig, "kubeconfig", "", "kubeconfig `FILE` (default: $KUBECONFIG if it names one file, else ~/.kube/config)")
@@ -63,7 +67,7 @@ func (f *flags) addTo(cmd *cobra.Command, output string) {
 	fs.BoolVar(&f.perRuntime, "per-runtime", false, "let templates draw randomness, once per cluster")
 	fs.StringVar(&f.serviceAccount, "service-account", "", "write and delete the objects as this service account of the module's namespace: `NAME`")
 	fs.BoolVar(&f.isolate, "isolate", false, "render local files too in a child process that can be stopped, as downloads always are")
-	fs.StringVar(&f.memoryLimit, "memory-limit", "512Mi", "memory that rendering may use: `SIZE`")
+	fs.StringVar(&f.memoryLimit, "memory-limit", defaultMemory, "memory that rendering may use: `SIZE`")
 	fs.BoolVar(&f.wait, "wait", false, "wait until every object is ready")
 	fs.DurationVar(&f.timeout, "timeout", 5*time.Minute, "the longest that all of it may take")
 	fs.StringVarP(&f.output, "output", "o", output, "`FORMAT`: table, json or yaml")
@@ -99,6 +103,9 @@ func (f *flags) check(cmd *cobra.Command, needsSource bool) error {
 	}
 	if !slices.Contains([]string{asTable, asJSON, asYAML}, f.output) {
 		return usage(cmd, "--output %q: it is table, json or yaml", f.output)
+	}
+	if err := f.sources.check(cmd, f); err != nil {
+		return err
 	}
 	if f.timeout <= 0 {
 		return usage(cmd, "--timeout %s: it must be more than 0", f.timeout)
@@ -164,6 +171,9 @@ func (f *flags) yieldRules(cmd *cobra.Command) ([]v1beta2.YieldRule, error) {
 	}
 	return rules, nil
 }
+
+// defaultMemory is what rendering may use.
+const defaultMemory = "512Mi"
 
 // leastMemory is what a rendering needs at least, in bytes: the program itself takes most of it.
 const leastMemory = 64 << 20

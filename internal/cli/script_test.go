@@ -5,8 +5,6 @@ import (
 	"errors"
 	"flag"
 	"fmt"
-	"net/http"
-	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -61,7 +59,11 @@ func command() {
 //	cluster NAME     use the real API server that all scripts share, and kubectl; namespace NAME is the script's own, and is
 //	                 deleted at its end
 //	plane NAME       use the control plane that all scripts share; namespace NAME, in $NS, is the script's own
-//	serve            serve the script's folder at $URL
+//	serve [NAME]     serve the script's folder at $URL; with a name over https at $NAME, whose authority is NAME.pem
+//	registry NAME [PASSWORD]
+//	                 run an OCI registry at $NAME, which asks user me for the password; its authority is NAME.pem
+//	git NAME DIR     commit a folder, tag it v1, and serve it at https://$NAME/repo.git; its authority is NAME.pem
+//	down NAME…       end servers (HTTP is that of $URL)
 //	code N COMMAND…  run a command that must exit with N
 //	scrub FILE       copy stdout, stderr or a file to "scrubbed", with what changes from run to run replaced
 //
@@ -70,12 +72,19 @@ func command() {
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir: "testdata/script", UpdateScripts: *update, RequireExplicitExec: true, RequireUniqueNames: true,
+		Setup: func(e *testscript.Env) error {
+			e.Values[serversKey{}] = servers{}
+			return nil
+		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"cluster": func(ts *testscript.TestScript, _ bool, args []string) { useCluster(t, ts, args) },
-			"plane":   func(ts *testscript.TestScript, _ bool, args []string) { usePlane(t, ts, args) },
-			"code":    code,
-			"serve":   serve,
-			"scrub":   scrub,
+			"cluster":  func(ts *testscript.TestScript, _ bool, args []string) { useCluster(t, ts, args) },
+			"plane":    func(ts *testscript.TestScript, _ bool, args []string) { usePlane(t, ts, args) },
+			"code":     code,
+			"serve":    serveFiles,
+			"registry": serveRegistry,
+			"git":      serveGit,
+			"down":     down,
+			"scrub":    scrub,
 		},
 	})
 }
@@ -124,12 +133,6 @@ func cleanUp(kubectl, kubeconfig, namespace string) error {
 		}
 	}
 	return nil
-}
-
-func serve(ts *testscript.TestScript, _ bool, _ []string) {
-	srv := httptest.NewServer(http.FileServer(http.Dir(ts.Getenv("WORK"))))
-	ts.Defer(srv.Close)
-	ts.Setenv("URL", srv.URL)
 }
 
 func code(ts *testscript.TestScript, neg bool, args []string) {

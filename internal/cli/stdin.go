@@ -2,8 +2,18 @@ package cli
 
 import (
 	"context"
+	"fmt"
 	"io"
 )
+
+// readStdin reads all of a stream, which is bounded, until a context ends.
+func readStdin(ctx context.Context, r io.Reader) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(interruptible(ctx, r), maxValues+1))
+	if err == nil && len(data) > maxValues {
+		err = fmt.Errorf("it is larger than %d MiB", maxValues>>20)
+	}
+	return data, err
+}
 
 // stdin reads a stream that may not say anything for ever, such as a terminal, until a context ends.
 type stdin struct {

@@ -23,6 +23,7 @@ func (a *app) uninstall() *cobra.Command {
 		"Remove all of a module, and wait until it is gone", aboutUninstall, exampleUninstall,
 		func(cmd *cobra.Command) error { return a.runUninstall(cmd, f) })
 	f.addTo(cmd, asTable)
+	hide(cmd, f.sources.names()...)
 	hide(cmd, "chart", "kustomize", "filename", "digest", "values", "set", "set-string", "set-file", "set-json", "set-literal",
 		"post-render", "adopt", "yield", "per-runtime", "isolate", "memory-limit", "wait")
 	return cmd
