@@ -14,6 +14,7 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/bench/internal/child"
 	"github.com/kyma-project/mothership/bench/internal/measure"
 )
 
@@ -36,13 +37,8 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (_ *Results,
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if o.profiles != "" {
-		if o.profiles, err = filepath.Abs(o.profiles); err != nil {
-			return nil, fmt.Errorf("finding the folder of profiles: %w", err)
-		}
-		if err := os.MkdirAll(o.profiles, 0o755); err != nil {
-			return nil, fmt.Errorf("making the folder of profiles: %w", err)
-		}
+	if o.profiles, err = child.ProfileFolder(o.profiles); err != nil {
+		return nil, err
 	}
 	b := &bench{o: o, folder: folder, progress: progress, results: &Results{
 		Rig: measure.ThisRig(built), Modules: o.modules, Field: published, Change: &Latency{}, Drift: &Latency{}, Succession: &Latency{},

@@ -138,7 +138,7 @@ func (p *plane) localRuntime(ctx context.Context, name string, drift v1beta2.Dri
 	if err != nil {
 		return nil, err
 	}
-	err = await(ctx, patience, "Runtime "+name+" is ready", func(ctx context.Context) (bool, error) {
+	err = patience.Until(ctx, "Runtime "+name+" is ready", func(ctx context.Context) (bool, error) {
 		var r v1beta2.Runtime
 		err := p.client.Get(ctx, types.NamespacedName{Namespace: space, Name: name}, &r)
 		return r.Status.State == v1beta2.StateReady, err

@@ -60,7 +60,7 @@ func (b *bench) installOnce(ctx context.Context) (run Install, err error) {
 	if err != nil {
 		return run, err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	if err := writeChart(folder, smallChart); err != nil {
 		return run, err
 	}
@@ -84,7 +84,7 @@ func (b *bench) installOnce(ctx context.Context) (run Install, err error) {
 
 // measureInstall creates the Kyma and waits until it is ready.
 func (p *plane) measureInstall(ctx context.Context, modules int, run *Install) error {
-	before, err := p.taken()
+	before, err := p.Taken()
 	if err != nil {
 		return err
 	}
@@ -97,7 +97,7 @@ func (p *plane) measureInstall(ctx context.Context, modules int, run *Install) e
 		return err
 	}
 	run.Wall = time.Since(begun).Seconds()
-	after, err := p.taken()
+	after, err := p.Taken()
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/bench/internal/wait"
 )
 
 const (
@@ -29,7 +30,7 @@ func (b *bench) changeToObject(ctx context.Context) (err error) {
 	}
 	defer s.close(&err)
 	for i := range b.o.changes {
-		if err := pause(ctx, calm); err != nil {
+		if err := wait.For(ctx, calm); err != nil {
 			return err
 		}
 		took, err := s.change(ctx, i)
@@ -51,17 +52,6 @@ func (b *bench) changeToObject(ctx context.Context) (err error) {
 // calm is what makes rest of the end of work. An API server that is asked for lists twice within 100 ms lets the second wait until
 // then, if anything was written to etcd meanwhile: its caches ask etcd how far it is only that often.
 const calm = 250 * time.Millisecond
-
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-timer.C:
-		return nil
-	case <-ctx.Done():
-		return context.Cause(ctx)
-	}
-}
 
 // change sets the text of one module, and returns how long it took until the runtime had it.
 func (s *site) change(ctx context.Context, i int) (time.Duration, error) {
@@ -89,7 +79,7 @@ func (b *bench) driftToReverted(ctx context.Context) (err error) {
 	}
 	defer s.close(&err)
 	for i := range b.o.drifts {
-		if err := pause(ctx, calm); err != nil {
+		if err := wait.For(ctx, calm); err != nil {
 			return err
 		}
 		n := i / 2
@@ -173,7 +163,7 @@ func (s *site) close(err *error) {
 	if s.eye != nil {
 		s.eye.close()
 	}
-	if stopErr := s.plane.stop(); *err == nil {
+	if stopErr := s.plane.Stop(); *err == nil {
 		*err = stopErr
 	}
 }

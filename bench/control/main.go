@@ -19,6 +19,8 @@ import (
 
 	"github.com/go-logr/logr"
 	ctrl "sigs.k8s.io/controller-runtime"
+
+	"github.com/kyma-project/mothership/bench/internal/report"
 )
 
 // limit bounds the whole program.
@@ -34,8 +36,8 @@ func main() {
 // begin is the benchmark, or the control plane that it measures.
 func begin() error {
 	ctrl.SetLogger(logr.Discard())
-	if len(os.Args) == 3 && os.Args[1] == childArgument {
-		return child(os.Args[2])
+	if run := kinds.Asked(os.Args); run != nil {
+		return run()
 	}
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
@@ -120,5 +122,5 @@ func run(ctx context.Context, args []string) error {
 	if err := results.print(os.Stdout); err != nil || o.out == "" {
 		return err
 	}
-	return results.write(o.out)
+	return report.Write(o.out, results)
 }

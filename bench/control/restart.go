@@ -13,6 +13,7 @@ import (
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/bench/internal/arena"
+	"github.com/kyma-project/mothership/bench/internal/wait"
 )
 
 const (
@@ -41,7 +42,7 @@ func (b *bench) restart(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	defer func() { err = errors.Join(err, p.stop()) }()
+	defer func() { err = errors.Join(err, p.Stop()) }()
 	a, err := arena.Start(ctx, folder, []string{user})
 	if err != nil {
 		return err
@@ -94,7 +95,7 @@ func (b *bench) restartOnce(ctx context.Context, p *plane, a *arena.Arena, drift
 	if err := p.settled(ctx, runtimeName); err != nil {
 		return run, err
 	}
-	if err := p.stop(); err != nil {
+	if err := p.Stop(); err != nil {
 		return run, err
 	}
 	if _, err := a.Count(ctx, user); err != nil { // what was before
@@ -106,8 +107,8 @@ func (b *bench) restartOnce(ctx context.Context, p *plane, a *arena.Arena, drift
 	if err := p.start(ctx); err != nil {
 		return run, err
 	}
-	run.Ready = p.started.Seconds()
-	if err := pause(ctx, b.o.watch); err != nil {
+	run.Ready = p.Ready.Seconds()
+	if err := wait.For(ctx, b.o.watch); err != nil {
 		return run, err
 	}
 	if err := p.settled(ctx, runtimeName); err != nil {

@@ -1,10 +1,6 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
 	"time"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
@@ -109,15 +105,4 @@ func (r *Results) installMedian(of func(Install) float64) float64 {
 		values = append(values, of(run))
 	}
 	return measure.Percentile(values, 50)
-}
-
-func (r *Results) write(file string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", file, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return fmt.Errorf("writing %s: %w", file, err)
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o644)
 }

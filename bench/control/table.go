@@ -6,29 +6,24 @@ import (
 	"io"
 	"maps"
 	"slices"
-	"strings"
-	"text/tabwriter"
+
+	"github.com/kyma-project/mothership/bench/internal/report"
 )
 
 // print prints the results for people.
 func (r *Results) print(w io.Writer) error {
 	out := bufio.NewWriter(w)
-	fmt.Fprintf(out, "%s, %d cores, %d MiB, %s, %s, %s; load at the start %.1f\n", r.Rig.CPU, r.Rig.Cores, r.Rig.MemoryMiB, r.Rig.OS, r.Rig.Go, r.Rig.Date, r.Rig.Load)
+	report.Rig(out, r.Rig)
 	if r.Noisy {
 		fmt.Fprintln(out, "the machine was busy: do not believe the times")
 	}
-	r.printLatencies(out)
-	r.printInstalls(out)
-	r.printRestarts(out)
-	r.printRatios(out)
+	for _, section := range []func(io.Writer){r.printLatencies, r.printInstalls, r.printRestarts, r.printRatios} {
+		report.Table(out, section)
+	}
 	return out.Flush()
 }
 
-func columns(w io.Writer) *tabwriter.Writer { return tabwriter.NewWriter(w, 0, 0, 2, ' ', 0) }
-
-func (r *Results) printLatencies(w io.Writer) {
-	t := columns(w)
-	defer func() { _ = t.Flush() }() // into a buffer, whose own error is kept
+func (r *Results) printLatencies(t io.Writer) {
 	fmt.Fprintln(t, "\nms\tp50\tp90\tp99\tmax\ttimes\t")
 	for _, row := range []struct {
 		name string
@@ -40,46 +35,32 @@ func (r *Results) printLatencies(w io.Writer) {
 	}
 }
 
-func (r *Results) printInstalls(w io.Writer) {
+func (r *Results) printInstalls(t io.Writer) {
 	if len(r.Installs) == 0 {
 		return
 	}
-	t := columns(w)
-	defer func() { _ = t.Flush() }() // into a buffer, whose own error is kept
 	fmt.Fprintf(t, "\n%d modules of four objects on one runtime\twall s\tcpu s\tpeak MiB\tbefore\tKyma KiB\trequests\t\n", r.Modules)
 	for i, run := range r.Installs {
 		noisy := ""
 		if run.Noisy {
 			noisy = " (the machine was busy)"
 		}
-		fmt.Fprintf(t, "run %d\t%.1f\t%.1f\t%.0f\t%.0f\t%d\t%s%s\t\n", i+1, run.Wall, run.CPU, run.PeakRSS, run.RestRSS, run.KymaBytes>>10, byVerb(run.Requests), noisy)
+		fmt.Fprintf(t, "run %d\t%.1f\t%.1f\t%.0f\t%.0f\t%d\t%s%s\t\n", i+1, run.Wall, run.CPU, run.PeakRSS, run.RestRSS, run.KymaBytes>>10, report.Verbs(run.Requests), noisy)
 	}
 	fmt.Fprintf(t, "published by the field\t%.0f\t\t%.0f\t\t\t\t\n", r.Field.Wall, r.Field.PeakRSS)
 }
 
-func (r *Results) printRestarts(w io.Writer) {
+func (r *Results) printRestarts(t io.Writer) {
 	if len(r.Restarts) == 0 {
 		return
 	}
-	t := columns(w)
-	defer func() { _ = t.Flush() }() // into a buffer, whose own error is kept
 	fmt.Fprintln(t, "\nrestart with nothing to do\tready s\trequests\twrites\tby verb\t")
 	for _, run := range r.Restarts {
-		fmt.Fprintf(t, "%s\t%.2f\t%d\t%d\t%s\t\n", run.Drift, run.Ready, run.Total, run.Writes, byVerb(run.Requests))
+		fmt.Fprintf(t, "%s\t%.2f\t%d\t%d\t%s\t\n", run.Drift, run.Ready, run.Total, run.Writes, report.Verbs(run.Requests))
 	}
 }
 
-func byVerb(requests map[string]int) string {
-	var out []string
-	for _, verb := range slices.Sorted(maps.Keys(requests)) {
-		out = append(out, fmt.Sprintf("%s %d", verb, requests[verb]))
-	}
-	return strings.Join(out, ", ")
-}
-
-func (r *Results) printRatios(w io.Writer) {
-	t := columns(w)
-	defer func() { _ = t.Flush() }() // into a buffer, whose own error is kept
+func (r *Results) printRatios(t io.Writer) {
 	fmt.Fprintln(t, "\nfigure\tis\tat most\t")
 	for _, name := range slices.Sorted(maps.Keys(r.Ratios)) {
 		ratio, met := r.Ratios[name], "met"

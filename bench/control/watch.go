@@ -51,7 +51,7 @@ func (e *eye) close() { e.watch.Stop() }
 
 // see waits for an event of a ConfigMap for which ok holds, and returns when it came.
 func (e *eye) see(ctx context.Context, name string, ok func(sight) bool) (time.Time, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience.Bound)
 	defer cancel()
 	for {
 		select {
