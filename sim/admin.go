@@ -51,6 +51,7 @@ func (s *Server) adminHandler() http.Handler {
 	m := http.NewServeMux()
 	m.HandleFunc("GET /healthz", func(w http.ResponseWriter, _ *http.Request) { fmt.Fprintln(w, "ok") })
 	m.HandleFunc("GET /stats", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.Stats(), nil) })
+	m.HandleFunc("GET /connections", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.connections.Load(), nil) })
 	m.HandleFunc("GET /runtimes", func(w http.ResponseWriter, _ *http.Request) { reply(w, s.fleet.names(), nil) })
 	m.HandleFunc("POST /runtimes", s.adminAdd)
 	m.HandleFunc("DELETE /runtimes/{name}", func(w http.ResponseWriter, r *http.Request) {

@@ -19,7 +19,7 @@ import (
 type api struct {
 	server     *local.Server
 	kubeconfig string // its file
-	client     client.Client
+	client     client.WithWatch
 }
 
 // openAPI starts the servers with their state in a folder.
@@ -52,7 +52,7 @@ func (a *api) prepare() error {
 	}
 	cfg := a.server.Config()
 	cfg.QPS, cfg.Burst = -1, 0 // the benchmark is not to wait for itself
-	if a.client, err = client.New(cfg, client.Options{Scheme: scheme}); err != nil {
+	if a.client, err = client.NewWithWatch(cfg, client.Options{Scheme: scheme}); err != nil {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	return nil

@@ -6,10 +6,10 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"path/filepath"
 	"slices"
 	"time"
 
+	"github.com/kyma-project/mothership/bench/internal/child"
 	"github.com/kyma-project/mothership/bench/internal/measure"
 )
 
@@ -38,19 +38,21 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (_ *Results,
 		return nil, fmt.Errorf("making a folder: %w", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(folder)) }()
-	if o.profiles != "" {
-		if o.profiles, err = filepath.Abs(o.profiles); err != nil {
-			return nil, fmt.Errorf("finding the folder of profiles: %w", err)
-		}
-		if err := os.MkdirAll(o.profiles, 0o755); err != nil {
-			return nil, fmt.Errorf("making the folder of profiles: %w", err)
-		}
+	if o.profiles, err = child.ProfileFolder(o.profiles); err != nil {
+		return nil, err
 	}
 	b := &bench{o: o, folder: folder, progress: progress, results: &Results{
 		Rig: measure.ThisRig(built), Clusters: o.clusters, Modules: o.modules, Objects: o.objects, Quick: o.quick, Figures: map[string]float64{},
 	}}
-	defer func() { err = errors.Join(err, b.plane.close(), b.api.close(), b.sim.stop()) }()
-	err = b.measure(ctx)
+	defer func() { err = errors.Join(err, b.plane.close(), b.api.close(), b.sim.Stop()) }()
+	begun := time.Now()
+	if err = b.measure(ctx); err != nil {
+		b.results.Error = err.Error()
+	}
+	if lines, countErr := b.logLines(0, b.names()); countErr == nil { // without a control plane there is no log
+		b.results.LogLines = lines
+	}
+	b.results.Seconds = time.Since(begun).Seconds()
 	b.results.conclude()
 	return b.results, err
 }
@@ -70,7 +72,7 @@ func (b *bench) measure(ctx context.Context) error {
 	for _, part := range []struct {
 		name string
 		make func(context.Context) error
-	}{{partChange, b.change}, {partUpgrade, b.upgrade}, {partSick, b.sick}} {
+	}{{partVerify, b.verify}, {partChange, b.change}, {partUpgrade, b.upgrade}, {partBurst, b.burst}, {partSick, b.sick}} {
 		if !slices.Contains(b.o.parts, part.name) {
 			continue
 		}
@@ -81,6 +83,9 @@ func (b *bench) measure(ctx context.Context) error {
 	}
 	return nil
 }
+
+// shortIdle is for the tenth of the fleet, of which only the memory matters.
+const shortIdle = time.Minute
 
 // size seeds the fleet to a size, restarts the control plane, and looks at it while nothing happens.
 func (b *bench) size(ctx context.Context, runtimes int) error {
@@ -98,7 +103,20 @@ func (b *bench) size(ctx context.Context, runtimes int) error {
 		return nil
 	}
 	b.sayf("%d runtimes: idle", runtimes)
-	return b.idle(ctx, &s)
+	idle := b.o.idle
+	if runtimes < b.o.clusters {
+		idle = min(idle, shortIdle)
+	}
+	return b.idle(ctx, &s, idle)
+}
+
+// names are those of all runtimes that are with the control plane.
+func (b *bench) names() []string {
+	var out []string
+	for i := range b.fleet {
+		out = append(out, runtimeName(i))
+	}
+	return out
 }
 
 // quiet waits until the machine is at rest, and notes it if it does not come to that.

@@ -19,7 +19,7 @@ const (
 	target = "bench"
 	// fewestObjects is one of each kind.
 	fewestObjects = 5
-	first, second = "1.0.0", "2.0.0"
+	first         = "1.0.0"
 	channel       = "regular"
 )
 

@@ -5,40 +5,37 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
-	"path/filepath"
-	"runtime"
 	"runtime/debug"
-	"runtime/pprof"
+	"time"
 
+	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kyma-project/mothership/bench/internal/child"
 	"github.com/kyma-project/mothership/controlplane"
 	"github.com/kyma-project/mothership/sim"
 )
 
-// Arguments that make this program another; what it shall be follows as JSON.
+// Names of what this program can be, beside the benchmark.
 const (
-	planeArgument     = "controlplane"
-	simulatorArgument = "simulator"
+	planeKind     = "controlplane"
+	simulatorKind = "simulator"
+	fieldKind     = "field"
 )
 
-// children are what this program can be, beside the benchmark.
-var children = map[string]func(config string) error{planeArgument: runPlane, simulatorArgument: runSimulator}
+var kinds = child.Kinds{planeKind: runPlane, simulatorKind: runSimulator, fieldKind: runField}
 
 // planeConfig says what a control plane shall be.
 type planeConfig struct {
 	// Kubeconfig is the file of the control plane's API.
 	Kubeconfig string
+	// Log is the file that its log is added to, as JSON.
+	Log string
+	// Verify is the interval of verification; the default if 0.
+	Verify time.Duration
 	// Profiles is the folder for profiles; none if empty.
 	Profiles string
-}
-
-// ready is what a child prints once it works.
-type ready struct {
-	// Address of metrics, or of the simulator's administration.
-	Address string
 }
 
 // runPlane runs a control plane until its standard input ends, which it does when the parent does.
@@ -47,7 +44,7 @@ func runPlane(config string) (err error) {
 	if err := json.Unmarshal([]byte(config), &c); err != nil {
 		return fmt.Errorf("reading what the control plane shall be: %w", err)
 	}
-	stopProfile, err := profile(c.Profiles)
+	stopProfile, err := child.Profile(c.Profiles)
 	if err != nil {
 		return err
 	}
@@ -56,8 +53,16 @@ func runPlane(config string) (err error) {
 	if err != nil {
 		return fmt.Errorf("reading the kubeconfig: %w", err)
 	}
+	log, err := os.OpenFile(c.Log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	if err != nil {
+		return fmt.Errorf("opening the log: %w", err)
+	}
+	defer func() { err = errors.Join(err, log.Close()) }()
 	debug.SetGCPercent(controlplane.GCPercent) // as the command does
-	cp, err := controlplane.Start(context.Background(), controlplane.Config{Cluster: cluster, SourceRoot: "/"})
+	cp, err := controlplane.Start(context.Background(), controlplane.Config{
+		Cluster: cluster, SourceRoot: "/", VerifyInterval: c.Verify,
+		Log: funcr.NewJSON(func(line string) { _, _ = fmt.Fprintln(log, line) }, funcr.Options{}),
+	})
 	if err != nil {
 		return err
 	}
@@ -67,15 +72,10 @@ func runPlane(config string) (err error) {
 	case err := <-cp.Err():
 		return err
 	}
-	if err := json.NewEncoder(os.Stdout).Encode(ready{Address: cp.Address()}); err != nil {
-		return fmt.Errorf("saying that it works: %w", err)
-	}
-	select {
-	case <-inputEnds():
-		return writeHeap(c.Profiles)
-	case err := <-cp.Err():
+	if err := child.Serve(cp.Address(), cp.Err()); err != nil {
 		return err
 	}
+	return child.WriteHeap(c.Profiles)
 }
 
 // runSimulator runs a simulator until its standard input ends: that of mothership-sim, on free ports.
@@ -85,54 +85,10 @@ func runSimulator(string) error {
 		return err
 	}
 	defer s.Close()
-	if err := json.NewEncoder(os.Stdout).Encode(ready{Address: s.AdminURL()}); err != nil {
-		return fmt.Errorf("saying that it works: %w", err)
-	}
-	select {
-	case <-inputEnds():
-		return nil
-	case <-s.Done():
-		return s.Err()
-	}
-}
-
-// inputEnds is closed when standard input ends.
-func inputEnds() <-chan struct{} {
-	ended := make(chan struct{})
-	go func() { // ends with standard input, and this process with it
-		_, _ = io.Copy(io.Discard, os.Stdin)
-		close(ended)
+	failed := make(chan error, 1)
+	go func() { // ends with the simulator
+		<-s.Done()
+		failed <- s.Err()
 	}()
-	return ended
-}
-
-// profile takes a processor profile until it is stopped.
-func profile(folder string) (stop func() error, err error) {
-	if folder == "" {
-		return func() error { return nil }, nil
-	}
-	file, err := os.Create(filepath.Join(folder, fmt.Sprintf("cpu-%d.pprof", os.Getpid())))
-	if err != nil {
-		return nil, fmt.Errorf("profiling: %w", err)
-	}
-	if err := pprof.StartCPUProfile(file); err != nil {
-		return nil, errors.Join(fmt.Errorf("profiling: %w", err), file.Close())
-	}
-	return func() error {
-		pprof.StopCPUProfile()
-		return file.Close()
-	}, nil
-}
-
-// writeHeap writes what is in use, and what was allocated, while the control plane still works.
-func writeHeap(folder string) error {
-	if folder == "" {
-		return nil
-	}
-	file, err := os.Create(filepath.Join(folder, fmt.Sprintf("heap-%d.pprof", os.Getpid())))
-	if err != nil {
-		return fmt.Errorf("profiling: %w", err)
-	}
-	runtime.GC()
-	return errors.Join(pprof.WriteHeapProfile(file), file.Close())
+	return child.Serve(s.AdminURL(), failed)
 }

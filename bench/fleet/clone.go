@@ -65,7 +65,7 @@ func (b *bench) compare(ctx context.Context, original written) error {
 		uid := got.kyma.Status.RuntimeUID
 		version, _ := factOf(&got.runtime, v1beta2.FactKubeconfigVersion)
 		want := cloned(original, got.kyma.Name, uid, version)
-		if diff := cmp.Diff(comparable(want), comparable(got)); diff != "" {
+		if diff := cmp.Diff(comparison(want), comparison(got)); diff != "" {
 			return fmt.Errorf("%w: %s", errOther, diff)
 		}
 	}
@@ -74,8 +74,8 @@ func (b *bench) compare(ctx context.Context, original written) error {
 
 var errOther = errors.New("a runtime that has joined is not as the clones would be")
 
-// comparable leaves out what differs for good reasons: times, what the API adds, and the order of conditions.
-func comparable(w written) any {
+// comparison leaves out what differs for good reasons: times, what the API adds, and the order of conditions.
+func comparison(w written) any {
 	k, r := w.kyma.DeepCopy(), w.runtime.DeepCopy()
 	for i := range k.Status.Modules {
 		k.Status.Modules[i].LastTransitionTime = metav1.Time{}

@@ -25,24 +25,27 @@ const (
 	loopRuntimes = 32
 )
 
+// object is one of the template.
+type object struct {
+	path string
+	json unstructured.Unstructured
+}
+
 // patch is a request of the loop.
 type patch struct {
 	path string
 	body []byte
 }
 
-// prepareLoop clones clusters for the loop, and reads what it shall apply: the last module's objects with another release.
-func (b *bench) prepareLoop(ctx context.Context) ([]patch, error) {
-	if err := b.sim.add(ctx, sim.AddRequest{Prefix: barePrefix, Count: b.fleet, From: template}); err != nil {
-		return nil, err
-	}
+// objectsOf reads the objects of a module from the template.
+func (b *bench) objectsOf(ctx context.Context, module string) ([]object, error) {
 	cfg, err := b.sim.config(ctx, template)
 	if err != nil {
 		return nil, err
 	}
 	c := clientOf(cfg)
 	defer c.CloseIdleConnections()
-	core, module := "/api/v1/namespaces/"+target, moduleName(b.o.modules-1)
+	core := "/api/v1/namespaces/" + target
 	paths := []string{
 		core + "/configmaps/" + module, core + "/secrets/" + module, core + "/serviceaccounts/" + module, core + "/services/" + module,
 		"/apis/rbac.authorization.k8s.io/v1/namespaces/" + target + "/roles/" + module,
@@ -50,35 +53,54 @@ func (b *bench) prepareLoop(ctx context.Context) ([]patch, error) {
 	for i := range b.o.objects - fewestObjects {
 		paths = append(paths, fmt.Sprintf("%s/configmaps/%s-%d", core, module, i))
 	}
-	var out []patch
-	for _, path := range paths {
+	out := make([]object, len(paths))
+	for i, path := range paths {
 		data, err := request(ctx, c, cfg, http.MethodGet, path, nil)
 		if err != nil {
 			return nil, err
 		}
-		body, err := applied(data)
-		if err != nil {
-			return nil, err
+		out[i].path = path
+		if err := json.Unmarshal(data, &out[i].json); err != nil {
+			return nil, fmt.Errorf("reading an object: %w", err)
 		}
-		out = append(out, patch{path, body})
 	}
 	return out, nil
 }
 
-// applied makes of an object that is there one to apply.
-func applied(data []byte) ([]byte, error) {
-	var obj unstructured.Unstructured
-	if err := json.Unmarshal(data, &obj); err != nil {
-		return nil, fmt.Errorf("reading an object: %w", err)
-	}
+// body is the object as it is applied, with another release unless that is empty.
+func (o object) body(release string) ([]byte, error) {
+	obj := o.json.DeepCopy()
 	for _, field := range []string{"uid", "resourceVersion", "managedFields", "creationTimestamp", "generation", "ownerReferences"} {
 		unstructured.RemoveNestedField(obj.Object, "metadata", field)
 	}
 	unstructured.RemoveNestedField(obj.Object, "status")
-	annotations := obj.GetAnnotations()
-	annotations["release"] = second
-	obj.SetAnnotations(annotations)
+	if release != "" {
+		annotations := obj.GetAnnotations()
+		annotations["release"] = release
+		obj.SetAnnotations(annotations)
+	}
 	return json.Marshal(obj.Object)
+}
+
+// patches are those of a release.
+func patches(objects []object, release string) ([]patch, error) {
+	out := make([]patch, len(objects))
+	for i, o := range objects {
+		body, err := o.body(release)
+		if err != nil {
+			return nil, fmt.Errorf("making a patch: %w", err)
+		}
+		out[i] = patch{o.path, body}
+	}
+	return out, nil
+}
+
+// prepareLoop clones clusters for the loop, and reads what it shall apply: the last module's objects.
+func (b *bench) prepareLoop(ctx context.Context) ([]object, error) {
+	if err := b.sim.add(ctx, sim.AddRequest{Prefix: barePrefix, Count: b.fleet, From: template}); err != nil {
+		return nil, err
+	}
+	return b.objectsOf(ctx, moduleName(b.o.modules-1))
 }
 
 // loop applies the patches on all of the loop's clusters, each over a connection of its own.

@@ -3,6 +3,9 @@ package main
 import (
 	"context"
 	"time"
+
+	"github.com/kyma-project/mothership/bench/internal/measure"
+	"github.com/kyma-project/mothership/bench/internal/wait"
 )
 
 // restart starts the control plane again, until it has caught up.
@@ -16,68 +19,92 @@ func (b *bench) restart(ctx context.Context, s *Size) error {
 	if err := b.plane.open(ctx); err != nil {
 		return err
 	}
-	s.ReadySeconds = b.plane.ready.Seconds()
 	caughtUp, err := b.plane.rests(ctx, b.fleet+1)
 	if err != nil {
 		return err
 	}
-	s.RestartSeconds = caughtUp.Sub(b.plane.begun).Seconds()
-	living, err := b.plane.taken()
+	living, err := b.plane.Taken()
 	if err != nil {
 		return err
 	}
-	s.RestartCPU, s.Peak = living.CPU.Seconds(), mebibytes(living.Peak)
-	s.RestartRequests, err = b.sim.requests(ctx, true)
-	return err
+	requests, err := b.sim.requests(ctx, true)
+	if err != nil {
+		return err
+	}
+	s.Restart = &Restart{
+		ReadySeconds: b.plane.Ready.Seconds(), Seconds: caughtUp.Sub(b.plane.Begun).Seconds(), CPU: living.CPU.Seconds(),
+		Peak: mebibytes(living.Peak), Requests: requests,
+	}
+	return nil
 }
 
 // idleWindow is short, so that many windows have no verification in them.
 const idleWindow = 500 * time.Millisecond
 
 // idle looks at the control plane while nothing happens but verification.
-func (b *bench) idle(ctx context.Context, s *Size) error {
+func (b *bench) idle(ctx context.Context, s *Size, d time.Duration) error {
 	if _, err := b.sim.requests(ctx, true); err != nil {
 		return err
 	}
-	before, err := b.plane.taken()
+	i := &Idle{}
+	spent, err := b.spend(func() error { return b.lookOn(ctx, i, d) })
 	if err != nil {
 		return err
 	}
-	begun, requests := time.Now(), 0
-	var quiet, quietCPU time.Duration
-	last, lastAt := before, begun
-	for time.Since(begun) < b.o.idle {
-		if err := pause(ctx, idleWindow); err != nil {
-			return err
-		}
-		counts, err := b.sim.requests(ctx, false)
-		if err != nil {
-			return err
-		}
-		now, at := time.Now(), total(counts)
-		living, err := b.plane.taken()
-		if err != nil {
-			return err
-		}
-		if at == requests {
-			quiet, quietCPU = quiet+now.Sub(lastAt), quietCPU+living.CPU-last.CPU
-		}
-		last, lastAt, requests = living, now, at
-	}
-	s.IdleSeconds, s.IdleCPU = lastAt.Sub(begun).Seconds(), percent(last.CPU-before.CPU, lastAt.Sub(begun))
-	s.QuietSeconds, s.QuietCPU = quiet.Seconds(), percent(quietCPU, quiet)
-	s.Peak, s.Resident = mebibytes(last.Peak), mebibytes(last.Resident)
-	return b.idleRequests(ctx, s)
-}
-
-func (b *bench) idleRequests(ctx context.Context, s *Size) error {
-	var err error
-	if s.IdleRequests, err = b.sim.requests(ctx, true); err != nil {
+	i.Share, i.CPU = spent, 100*spent[productShare]/i.Seconds
+	if i.Requests, err = b.sim.requests(ctx, true); err != nil {
 		return err
 	}
 	stats, err := b.sim.stats(ctx)
-	s.Connections, s.SimulatorMiB = stats.Connections, float64(stats.HeapBytes)/(1<<20)
-	return err
+	if err != nil {
+		return err
+	}
+	i.SimulatorMiB, s.Idle = float64(stats.HeapBytes)/(1<<20), i
+	return nil
+}
+
+// lookOn looks at each window of the idle time.
+func (b *bench) lookOn(ctx context.Context, i *Idle, d time.Duration) error {
+	last, err := b.plane.Taken()
+	if err != nil {
+		return err
+	}
+	var quiet, quietCPU time.Duration
+	requests, begun := 0, time.Now()
+	for at := begun; at.Sub(begun) < d; {
+		if err := wait.For(ctx, idleWindow); err != nil {
+			return err
+		}
+		counts, connections, err := b.pulse(ctx)
+		if err != nil {
+			return err
+		}
+		living, err := b.plane.Taken()
+		if err != nil {
+			return err
+		}
+		now := time.Now()
+		if counts == requests {
+			quiet, quietCPU = quiet+now.Sub(at), quietCPU+living.CPU-last.CPU
+		}
+		if i.Windows == 0 || connections < i.Connections {
+			i.Connections = connections
+		}
+		i.Windows, at, last, requests = i.Windows+1, now, living, counts
+		i.Seconds, i.QuietSeconds = now.Sub(begun).Seconds(), quiet.Seconds()
+	}
+	i.QuietCPU, i.Peak, i.Resident = percent(quietCPU, quiet), mebibytes(last.Peak), mebibytes(last.Resident)
+	return nil
+}
+
+// pulse is how many requests there were since the last reset, and how many connections there are.
+func (b *bench) pulse(ctx context.Context) (requests int, connections int64, err error) {
+	counts, err := b.sim.requests(ctx, false)
+	if err != nil {
+		return 0, 0, err
+	}
+	connections, err = b.sim.connections(ctx)
+	return total(counts), connections, err
 }
 
 func percent(cpu, wall time.Duration) float64 {
@@ -85,4 +112,13 @@ func percent(cpu, wall time.Duration) float64 {
 		return 0
 	}
 	return 100 * cpu.Seconds() / wall.Seconds()
+}
+
+// median of a figure of several.
+func median[T any](of []T, figure func(T) float64) float64 {
+	values := make([]float64, len(of))
+	for i, v := range of {
+		values[i] = figure(v)
+	}
+	return measure.Median(values)
 }

@@ -1,73 +1,123 @@
 package main
 
 import (
-	"encoding/json"
-	"fmt"
-	"os"
-	"path/filepath"
-
 	"github.com/kyma-project/mothership/bench/internal/measure"
 )
 
-// Results of a run.
+// Results of a run. What was not measured is not there.
 type Results struct {
 	Rig      measure.Rig `json:"rig"`
 	Clusters int         `json:"clusters"`
 	Modules  int         `json:"modules"`
 	Objects  int         `json:"objects"`
-	// Quick runs say little about times; noisy ones began parts while the machine was not at rest.
-	Quick bool `json:"quick,omitempty"`
-	Noisy bool `json:"noisy,omitempty"`
-	// CloneSeconds is what the simulator took to make the fleet.
-	CloneSeconds float64 `json:"cloneSeconds"`
+	// Quick runs say little about times; noisy ones began parts while the machine was not at rest. Error is what ended it early.
+	Quick bool   `json:"quick,omitempty"`
+	Noisy bool   `json:"noisy,omitempty"`
+	Error string `json:"error,omitempty"`
+	// Seconds that all took, and CloneSeconds those that the simulator took to make the fleet.
+	Seconds      float64 `json:"seconds"`
+	CloneSeconds float64 `json:"cloneSeconds,omitempty"`
+	// LogLines is how many lines the control plane logged that name a runtime.
+	LogLines int `json:"logLines"`
 	// Figures by the names that targets have.
 	Figures map[string]float64 `json:"figures"`
 	// Sizes are those of the fleet at which it was restarted and looked at, smallest first.
-	Sizes   []Size   `json:"sizes"`
-	Change  *Window  `json:"change,omitempty"`
-	Upgrade *Upgrade `json:"upgrade,omitempty"`
-	Sick    *Sick    `json:"sick,omitempty"`
+	Sizes    []Size    `json:"sizes,omitempty"`
+	Verify   *Verify   `json:"verify,omitempty"`
+	Changes  []Window  `json:"changes,omitempty"`
+	Upgrades []Upgrade `json:"upgrades,omitempty"`
+	Burst    *Burst    `json:"burst,omitempty"`
+	Sick     *Sick     `json:"sick,omitempty"`
 }
 
-// Size is the fleet at one size. Memory is in MiB, processor time in seconds or percent of one core, requests by verb.
+// Size is the fleet at one size. In all results, memory is in MiB, processor time in seconds or percent of one core, requests are by verb,
+// and a share is the processor time in seconds of each who shares the machine.
 type Size struct {
-	Runtimes int `json:"runtimes"`
-	// Seeding: how many runtimes really joined; until all of them were created, until all were ready.
+	Runtimes int      `json:"runtimes"`
+	Seed     *Seed    `json:"seed,omitempty"`
+	Restart  *Restart `json:"restart,omitempty"`
+	Idle     *Idle    `json:"idle,omitempty"`
+}
+
+// Seed says how runtimes joined: how many really did; until all of them were created, until all were ready.
+type Seed struct {
 	Joined        int            `json:"joined"`
 	CreateSeconds float64        `json:"createSeconds"`
-	SeedSeconds   float64        `json:"seedSeconds"`
-	SeedCPU       float64        `json:"seedCPUSeconds"`
-	SeedPeak      float64        `json:"seedPeakMiB"`
-	SeedRequests  map[string]int `json:"seedRequests"`
-	// Restart: from the start of the process until the caches were full, until nothing was to do.
-	ReadySeconds    float64        `json:"readySeconds"`
-	RestartSeconds  float64        `json:"restartSeconds"`
-	RestartCPU      float64        `json:"restartCPUSeconds"`
-	RestartRequests map[string]int `json:"restartRequests"`
+	Seconds       float64        `json:"seconds"`
+	CPU           float64        `json:"cpuSeconds"`
+	Peak          float64        `json:"peakMiB"`
+	Requests      map[string]int `json:"requests"`
+}
+
+// Restart is from the start of the process until the caches were full, and until nothing was to do.
+type Restart struct {
+	ReadySeconds float64        `json:"readySeconds"`
+	Seconds      float64        `json:"seconds"`
+	CPU          float64        `json:"cpuSeconds"`
+	Peak         float64        `json:"peakMiB"`
+	Requests     map[string]int `json:"requests"`
+}
+
+// Idle is time with nothing but what verification falls into it; quiet is the part without any request.
+type Idle struct {
+	Seconds      float64 `json:"seconds"`
+	CPU          float64 `json:"cpuPercent"`
+	QuietSeconds float64 `json:"quietSeconds"`
+	QuietCPU     float64 `json:"quietCPUPercent"`
 	// Peak is that of restart and idle time, Resident what it had at the end.
-	Peak     float64 `json:"peakMiB"`
-	Resident float64 `json:"residentMiB"`
-	// Idle time with what verification falls into it; quiet is the part without any request.
-	IdleSeconds  float64        `json:"idleSeconds"`
-	IdleCPU      float64        `json:"idleCPUPercent"`
-	IdleRequests map[string]int `json:"idleRequests"`
-	QuietSeconds float64        `json:"quietSeconds"`
-	QuietCPU     float64        `json:"quietCPUPercent"`
-	// Connections that the simulator had at the end of it.
-	Connections  int64   `json:"connections"`
-	SimulatorMiB float64 `json:"simulatorHeapMiB"`
+	Peak     float64        `json:"peakMiB"`
+	Resident float64        `json:"residentMiB"`
+	Requests map[string]int `json:"requests"`
+	// Windows is how often it was looked, Connections the fewest that the simulator had then.
+	Windows      int                `json:"windows"`
+	Connections  int64              `json:"connections"`
+	Share        map[string]float64 `json:"cpuSecondsOfAll"`
+	SimulatorMiB float64            `json:"simulatorHeapMiB"`
+}
+
+// Verify says how verifications are spread and what they cost: Planned after a restart, Made at a shorter interval; Field is applying
+// everything again.
+type Verify struct {
+	Planned Spread `json:"planned"`
+	Made    *Made  `json:"made,omitempty"`
+	Field   *Each  `json:"field,omitempty"`
+}
+
+// Spread is how many there were in windows of a twentieth of the interval.
+type Spread struct {
+	Windows []float64 `json:"windows"`
+	CV      float64   `json:"cv"`
+}
+
+// Made are verifications at a shorter interval. Wait is the mean time that they were queued for.
+type Made struct {
+	Spread
+	IntervalSeconds float64            `json:"intervalSeconds"`
+	Runtimes        int                `json:"runtimes"`
+	Requests        map[string]int     `json:"requests"`
+	WaitMillis      float64            `json:"queueWaitMillis"`
+	Share           map[string]float64 `json:"cpuSecondsOfAll"`
+	Each            Each               `json:"each"`
+}
+
+// Each is what one runtime costs; times are in milliseconds.
+type Each struct {
+	Requests float64 `json:"requests"`
+	CPU      float64 `json:"cpuMillis"`
+	Wall     float64 `json:"wallMillis"`
 }
 
 // Window is a number of changes at the rate, with times in milliseconds until they were in their runtimes.
 type Window struct {
-	Changes      int       `json:"changes"`
-	Lost         int       `json:"lost"`
-	Seconds      float64   `json:"seconds"`
-	CPUPerChange float64   `json:"cpuMillisPerChange"`
-	P50          float64   `json:"p50"`
-	P99          float64   `json:"p99"`
-	Max          float64   `json:"max"`
-	Samples      []float64 `json:"samples"`
+	Changes      int                `json:"changes"`
+	Lost         int                `json:"lost"`
+	Seconds      float64            `json:"seconds"`
+	CPUPerChange float64            `json:"cpuMillisPerChange"`
+	Share        map[string]float64 `json:"cpuSecondsOfAll"`
+	P50          float64            `json:"p50"`
+	P99          float64            `json:"p99"`
+	Max          float64            `json:"max"`
+	Samples      []float64          `json:"samples"`
 }
 
 // Applied is what was applied, in how long, and at what processor time of whoever did it.
@@ -80,68 +130,53 @@ type Applied struct {
 func (a Applied) perObject() float64 { return a.CPU / float64(max(a.Objects, 1)) }
 func (a Applied) perSecond() float64 { return float64(a.Objects) / a.Seconds }
 
-// Upgrade of one module on all runtimes.
+// Upgrade of one module on all runtimes, and the loop after it.
 type Upgrade struct {
-	Product  Applied        `json:"product"`
-	Requests map[string]int `json:"requests"`
-	Loop     Applied        `json:"loop"`
+	Product   Applied            `json:"product"`
+	Requests  map[string]int     `json:"requests"`
+	Share     map[string]float64 `json:"cpuSecondsOfAll"`
+	Loop      Applied            `json:"loop"`
+	LoopShare map[string]float64 `json:"cpuSecondsOfAllInLoop"`
 }
 
-// Sick is a fleet of which a fifth is sick. Windows are of changes to the healthy.
+// Burst is a change of all modules of some runtimes at once, on a share of a core. Started is when the last was changed.
+type Burst struct {
+	Runtimes   int `json:"runtimes"`
+	Operations int `json:"operations"`
+	// Limit is what kept the control plane to the share: none, or a control group.
+	Limit          string             `json:"limit"`
+	StartedSeconds float64            `json:"startedSeconds"`
+	Seconds        float64            `json:"seconds"`
+	Requests       map[string]int     `json:"requests"`
+	Share          map[string]float64 `json:"cpuSecondsOfAll"`
+}
+
+// Sick is a fleet of which a fifth is sick, again and again. Windows are of changes to the healthy.
 type Sick struct {
-	Runtimes        int                `json:"runtimes"`
-	Before          *Window            `json:"before,omitempty"`
-	During          *Window            `json:"during,omitempty"`
-	After           *Window            `json:"after,omitempty"`
-	Minutes         float64            `json:"minutes"`
-	Requests        int                `json:"requests"`
-	PerMinute       map[string]float64 `json:"requestsPerRuntimeAndMinute"`
-	RecoverySeconds float64            `json:"recoverySeconds"`
+	Runtimes    int      `json:"runtimes"`
+	Undisturbed []Window `json:"undisturbed,omitempty"`
+	Disturbed   []Window `json:"disturbed,omitempty"`
+	// Noticed is how many of the sick were known to be, after NoticeSeconds, when counting requests began.
+	Noticed         int           `json:"noticed,omitempty"`
+	NoticeSeconds   float64       `json:"noticeSeconds,omitempty"`
+	Requests        *SickRequests `json:"requests,omitempty"`
+	Each            *SickEach     `json:"each,omitempty"`
+	RecoverySeconds []float64     `json:"recoverySeconds,omitempty"`
 }
 
-// conclude computes the figures of what was measured.
-func (r *Results) conclude() {
-	r.concludeSizes()
-	if r.Change != nil {
-		r.Figures["change_p50_ms"], r.Figures["change_p99_ms"] = r.Change.P50, r.Change.P99
-	}
-	if u := r.Upgrade; u != nil {
-		r.Figures["upgrade_cpu_ratio"] = u.Product.perObject() / u.Loop.perObject()
-		r.Figures["upgrade_throughput_ratio"] = u.Product.perSecond() / u.Loop.perSecond()
-	}
-	if s := r.Sick; s != nil && s.After != nil {
-		r.Figures["sick_p99_ratio"] = s.During.P99 / ((s.Before.P99 + s.After.P99) / 2)
-		r.Figures["sick_requests_per_minute"] = float64(s.Requests) / float64(s.Runtimes) / s.Minutes
-	}
+// SickRequests are those to sick runtimes after they were noticed; per minute of each, by kind of sickness.
+type SickRequests struct {
+	Minutes   float64            `json:"minutes"`
+	Requests  int                `json:"requests"`
+	PerMinute map[string]float64 `json:"perRuntimeAndMinute"`
 }
 
-func (r *Results) concludeSizes() {
-	if len(r.Sizes) == 0 || r.Sizes[len(r.Sizes)-1].Runtimes != r.Clusters {
-		return
-	}
-	full := r.Sizes[len(r.Sizes)-1]
-	r.Figures["restart_seconds"], r.Figures["restart_writes"] = full.RestartSeconds, float64(writes(full.RestartRequests))
-	if full.IdleSeconds == 0 {
-		return
-	}
-	r.Figures["rss_mib"], r.Figures["connections_kept"] = full.Peak, float64(full.Connections)
-	r.Figures["verify_cpu_percent"] = full.IdleCPU
-	r.Figures["idle_requests"] = float64(total(full.IdleRequests) - full.IdleRequests["list"])
-	if full.QuietSeconds > 0 {
-		r.Figures["idle_cpu_percent"] = full.QuietCPU
-	}
-	if small := r.Sizes[0]; small.Runtimes < full.Runtimes && small.Peak > 0 {
-		r.Figures["rss_slope_kib"] = 1024 * (full.Peak - small.Peak) / float64(full.Runtimes-small.Runtimes)
-	}
-}
-
-func (r *Results) write(file string) error {
-	data, err := json.MarshalIndent(r, "", "  ")
-	if err != nil {
-		return fmt.Errorf("writing %s: %w", file, err)
-	}
-	if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-		return fmt.Errorf("writing %s: %w", file, err)
-	}
-	return os.WriteFile(file, append(data, '\n'), 0o644)
+// SickEach is what a sick runtime costs from its first moment on. Flapped is how many of all went to and fro between being reachable
+// and not.
+type SickEach struct {
+	Minutes          float64 `json:"minutes"`
+	LogLines         float64 `json:"logLines"`
+	StatusWrites     float64 `json:"statusWrites"`
+	MostStatusWrites int     `json:"mostStatusWrites"`
+	Flapped          int     `json:"flapped"`
 }

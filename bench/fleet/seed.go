@@ -10,6 +10,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/bench/internal/child"
 	"github.com/kyma-project/mothership/sim"
 )
 
@@ -22,7 +23,7 @@ func (b *bench) begin(ctx context.Context) error {
 	if err := writeChart(b.chart()); err != nil {
 		return err
 	}
-	s, err := startProcess(ctx, simulatorArgument, struct{}{})
+	s, err := child.Start(ctx, simulatorKind, struct{}{})
 	if err != nil {
 		return err
 	}
@@ -30,7 +31,7 @@ func (b *bench) begin(ctx context.Context) error {
 	if b.api, err = openAPI(ctx, b.folder); err != nil {
 		return err
 	}
-	b.plane = &plane{config: planeConfig{Kubeconfig: b.api.kubeconfig, Profiles: b.o.profiles}}
+	b.plane = &plane{config: planeConfig{Kubeconfig: b.api.kubeconfig, Log: b.log(), Profiles: b.o.profiles}}
 	if err := b.plane.open(ctx); err != nil {
 		return err
 	}
@@ -107,36 +108,39 @@ func (b *bench) joinAll(ctx context.Context, runtimes int, s *Size) error {
 	if _, err := b.sim.requests(ctx, true); err != nil {
 		return err
 	}
-	before, err := b.plane.taken()
+	before, err := b.plane.Taken()
 	if err != nil {
 		return err
 	}
-	s.Joined = runtimes - b.fleet
+	seed := &Seed{Joined: runtimes - b.fleet}
 	begun := time.Now()
 	if err := b.each(ctx, runtimes, b.join); err != nil {
 		return err
 	}
-	s.CreateSeconds = time.Since(begun).Seconds()
+	seed.CreateSeconds = time.Since(begun).Seconds()
 	if err := b.allReady(ctx, runtimes+1); err != nil {
 		return err
 	}
-	s.SeedSeconds = time.Since(begun).Seconds()
-	after, err := b.plane.taken()
+	seed.Seconds = time.Since(begun).Seconds()
+	after, err := b.plane.Taken()
 	if err != nil {
 		return err
 	}
-	s.SeedCPU, s.SeedPeak = (after.CPU - before.CPU).Seconds(), mebibytes(after.Peak)
-	s.SeedRequests, err = b.sim.requests(ctx, true)
-	return err
+	seed.CPU, seed.Peak = (after.CPU - before.CPU).Seconds(), mebibytes(after.Peak)
+	if seed.Requests, err = b.sim.requests(ctx, true); err != nil {
+		return err
+	}
+	s.Seed = seed
+	return nil
 }
 
-// each makes runtimes in some way until there are as many.
-func (b *bench) each(ctx context.Context, runtimes int, make func(context.Context, string) error) error {
+// each makes runtimes known in some way until there are as many.
+func (b *bench) each(ctx context.Context, runtimes int, known func(context.Context, string) error) error {
 	group, making := errgroup.WithContext(ctx)
 	group.SetLimit(creators)
 	for ; b.fleet < runtimes; b.fleet++ {
 		name := runtimeName(b.fleet)
-		group.Go(func() error { return make(making, name) })
+		group.Go(func() error { return known(making, name) })
 	}
 	return group.Wait()
 }

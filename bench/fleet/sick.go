@@ -2,12 +2,14 @@ package main
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kyma-project/mothership/bench/internal/wait"
 	"github.com/kyma-project/mothership/sim/dial"
 )
 
@@ -18,81 +20,180 @@ var sickness = []struct {
 	dials dial.Dials
 }{{"black hole", 2, dial.Dials{BlackHole: true}}, {"401", 1, dial.Dials{Unauthorized: true}}, {"503", 1, dial.Dials{Fail: 1}}}
 
-// sick compares changes of the healthy before, while and after a fifth of the fleet is sick and has something to do.
+// sicknesses is how often the fleet gets sick, so that windows take turns.
+const sicknesses = 2
+
+// ward is who gets sick: by kind of sickness, as a list of names, and as a set of numbers. The healthy are numbers of the others.
+type ward struct {
+	groups  [][]string
+	names   []string
+	sick    map[int]bool
+	healthy []int
+}
+
+// sick compares changes of the healthy while a fifth of the fleet is sick and has something to do with those while nobody is, in turn.
 func (b *bench) sick(ctx context.Context) error {
-	groups, sick := b.choose()
-	if len(sick) == 0 {
+	w := b.choose()
+	if len(w.sick) == 0 {
 		return nil
 	}
-	healthy := b.spread(b.o.changes, sick)
-	s := &Sick{Runtimes: len(sick), PerMinute: map[string]float64{}}
+	s := &Sick{Runtimes: len(w.sick)}
 	b.results.Sick = s
-	var err error
-	if s.Before, err = b.window(ctx, healthy); err != nil {
+	if err := b.well(ctx, s, w); err != nil {
 		return err
 	}
-	for i, kind := range sickness {
-		if err := b.sim.dial(ctx, kind.dials, groups[i]); err != nil {
+	for i := range sicknesses {
+		if err := b.fallIll(ctx, s, w, i == 0); err != nil {
+			return err
+		}
+		if err := b.recover(ctx, s, w); err != nil {
+			return err
+		}
+		if err := b.well(ctx, s, w); err != nil {
 			return err
 		}
 	}
-	if err := b.touch(ctx, slices.Concat(groups...)); err != nil {
+	return nil
+}
+
+// well makes an undisturbed window.
+func (b *bench) well(ctx context.Context, s *Sick, w ward) error {
+	if err := b.quiet(ctx); err != nil {
 		return err
 	}
-	if err := pause(ctx, b.o.sick/2); err != nil { // until the breakers are open
+	window, err := b.window(ctx, w.healthy)
+	if err == nil {
+		s.Undisturbed = append(s.Undisturbed, *window)
+	}
+	return err
+}
+
+// fallIll makes the ward sick, and a disturbed window. The first time, what sick runtimes cost is counted.
+func (b *bench) fallIll(ctx context.Context, s *Sick, w ward, count bool) error {
+	ledger, err := b.openLedger(ctx)
+	if err != nil {
 		return err
 	}
+	defer ledger.close()
+	from, err := b.logSize()
+	if err != nil {
+		return err
+	}
+	for i, kind := range sickness {
+		if err := b.sim.dial(ctx, kind.dials, w.groups[i]); err != nil {
+			return err
+		}
+	}
+	if err := b.touch(ctx, w.names); err != nil {
+		return err
+	}
+	begun := time.Now()
+	open, err := b.noticed(ctx, len(w.sick))
+	if err != nil {
+		return err
+	}
+	if !count {
+		return b.disturbed(ctx, s, w)
+	}
+	s.Noticed, s.NoticeSeconds = open, time.Since(begun).Seconds()
+	if err := b.countRequests(ctx, s, w); err != nil {
+		return err
+	}
+	lines, err := b.logLines(from, w.names)
+	if err != nil {
+		return err
+	}
+	statuses, most, flapped := ledger.of(w.names)
+	s.Each = &SickEach{
+		Minutes: time.Since(begun).Minutes(), LogLines: float64(lines) / float64(len(w.names)), StatusWrites: float64(statuses) / float64(len(w.names)),
+		MostStatusWrites: most, Flapped: flapped,
+	}
+	return nil
+}
+
+// noticed waits until all sick runtimes are known to be: their breakers are open. Where that takes longer than sickness shall, it goes on,
+// and says of how many it is known.
+func (b *bench) noticed(ctx context.Context, sick int) (int, error) {
+	open := 0
+	until := wait.Patience{Bound: b.o.sick, Poll: patience.Poll * 10}
+	err := until.Until(ctx, "all sick runtimes are noticed", func(ctx context.Context) (bool, error) {
+		m, err := b.plane.Metrics(ctx)
+		open = int(m.Sum("mothership_unreachable_runtimes"))
+		return open >= sick, err
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		return open, nil
+	}
+	return open, err
+}
+
+// disturbed makes a disturbed window.
+func (b *bench) disturbed(ctx context.Context, s *Sick, w ward) error {
+	window, err := b.window(ctx, w.healthy)
+	if err == nil {
+		s.Disturbed = append(s.Disturbed, *window)
+	}
+	return err
+}
+
+// countRequests counts those to the sick, from now on, while a disturbed window is made.
+func (b *bench) countRequests(ctx context.Context, s *Sick, w ward) error {
 	if _, err := b.sim.requests(ctx, true); err != nil {
 		return err
 	}
 	begun := time.Now()
-	if s.During, err = b.window(ctx, healthy); err != nil {
+	if err := b.disturbed(ctx, s, w); err != nil {
 		return err
 	}
-	if err := pause(ctx, time.Until(begun.Add(b.o.sick))); err != nil {
+	if err := wait.For(ctx, time.Until(begun.Add(b.o.sick))); err != nil {
 		return err
 	}
-	minutes := time.Since(begun).Minutes()
+	r := &SickRequests{Minutes: time.Since(begun).Minutes(), PerMinute: map[string]float64{}}
 	for i, kind := range sickness {
-		n, err := b.sim.requestsOf(ctx, groups[i])
+		if len(w.groups[i]) == 0 {
+			continue
+		}
+		n, err := b.sim.requestsOf(ctx, w.groups[i])
 		if err != nil {
 			return err
 		}
-		s.PerMinute[kind.name] = float64(n) / float64(max(len(groups[i]), 1)) / minutes
-		s.Requests += n
+		r.PerMinute[kind.name] = float64(n) / float64(len(w.groups[i])) / r.Minutes
+		r.Requests += n
 	}
-	s.Minutes = minutes
-	return b.recover(ctx, s, healthy, slices.Concat(groups...))
+	s.Requests = r
+	return nil
 }
 
 // recover makes all well again.
-func (b *bench) recover(ctx context.Context, s *Sick, healthy []int, names []string) error {
+func (b *bench) recover(ctx context.Context, s *Sick, w ward) error {
 	begun := time.Now()
-	if err := b.sim.dial(ctx, dial.Dials{}, names); err != nil {
+	if err := b.sim.dial(ctx, dial.Dials{}, w.names); err != nil {
 		return err
 	}
 	if err := b.allReady(ctx, b.fleet+1); err != nil {
 		return fmt.Errorf("after recovery: %w", err)
 	}
-	s.RecoverySeconds = time.Since(begun).Seconds()
-	var err error
-	s.After, err = b.window(ctx, healthy)
-	return err
+	s.RecoverySeconds = append(s.RecoverySeconds, time.Since(begun).Seconds())
+	return nil
 }
 
-// choose says who gets sick, by kind of sickness and as a set.
-func (b *bench) choose() (groups [][]string, sick map[int]bool) {
-	groups, sick = make([][]string, len(sickness)), map[int]bool{}
+// choose says who gets sick.
+func (b *bench) choose() ward {
+	w := ward{groups: make([][]string, len(sickness)), sick: map[int]bool{}}
 	for i := range b.fleet {
 		turn := i % 20
 		for j, kind := range sickness {
 			if turn >= 0 && turn < kind.of20 {
-				groups[j], sick[i] = append(groups[j], runtimeName(i)), true
+				w.groups[j], w.sick[i] = append(w.groups[j], runtimeName(i)), true
 			}
 			turn -= kind.of20
 		}
 	}
-	return groups, sick
+	w.names, w.healthy = slices.Concat(w.groups...), b.spread(b.o.changes, w.sick)
+	if len(w.healthy) == 0 {
+		w.sick = nil // nobody is left to compare
+	}
+	return w
 }
 
 // touch gives each of some runtimes something to do.

@@ -11,6 +11,7 @@ import (
 	"k8s.io/client-go/rest"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kyma-project/mothership/bench/internal/child"
 	"github.com/kyma-project/mothership/sim"
 	"github.com/kyma-project/mothership/sim/dial"
 )
@@ -19,17 +20,17 @@ import (
 const agent = "mothership"
 
 // simulator is a simulator in a process of its own.
-type simulator struct{ *process }
+type simulator struct{ *child.Process }
 
 // call asks the administration; the answer is decoded into out unless that is nil or *[]byte, which takes it as it is.
 func (s simulator) call(ctx context.Context, method, path string, body, out any) error {
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, patience.Bound)
 	defer cancel()
 	encoded, err := json.Marshal(body)
 	if err != nil {
 		return fmt.Errorf("asking the simulator: %w", err)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, s.address+path, bytes.NewReader(encoded))
+	req, err := http.NewRequestWithContext(ctx, method, s.Address+path, bytes.NewReader(encoded))
 	if err != nil {
 		return fmt.Errorf("asking the simulator: %w", err)
 	}
@@ -78,8 +79,18 @@ func (s simulator) stats(ctx context.Context) (out sim.Stats, err error) {
 	return out, s.call(ctx, http.MethodGet, "/stats", nil, &out)
 }
 
+// connections is how many there are to all clusters.
+func (s simulator) connections(ctx context.Context) (n int64, err error) {
+	return n, s.call(ctx, http.MethodGet, "/connections", nil, &n)
+}
+
 // requests are the product's since the last reset, by verb.
 func (s simulator) requests(ctx context.Context, reset bool) (map[string]int, error) {
+	return s.requestsBy(ctx, agent, reset)
+}
+
+// requestsBy are those of a user agent.
+func (s simulator) requestsBy(ctx context.Context, agent string, reset bool) (map[string]int, error) {
 	var counts []dial.Count
 	method := http.MethodGet
 	if reset {
@@ -88,7 +99,7 @@ func (s simulator) requests(ctx context.Context, reset bool) (map[string]int, er
 	if err := s.call(ctx, method, "/requests?sum=true", nil, &counts); err != nil {
 		return nil, err
 	}
-	return byVerb(counts), nil
+	return byVerb(counts, agent), nil
 }
 
 // requestsOf are the product's to some clusters since the last reset.
@@ -99,12 +110,12 @@ func (s simulator) requestsOf(ctx context.Context, names []string) (int, error) 
 	}
 	n := 0
 	for _, name := range names {
-		n += total(byVerb(counts[name]))
+		n += total(byVerb(counts[name], agent))
 	}
 	return n, nil
 }
 
-func byVerb(counts []dial.Count) map[string]int {
+func byVerb(counts []dial.Count, agent string) map[string]int {
 	out := map[string]int{}
 	for _, c := range counts {
 		if c.Agent == agent {

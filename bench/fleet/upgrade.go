@@ -9,36 +9,55 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/bench/internal/wait"
 )
 
-// upgrade has a module upgraded on all runtimes, and compares that with a bare loop of the same requests.
+// upgradePoll is the time between two looks at how much is applied: the simulator adds up all clusters for each, and has better to do.
+const upgradePoll = 250 * time.Millisecond
+
+// upgrade has a module upgraded on all runtimes, and compares that with a bare loop of the same requests, in turn.
 func (b *bench) upgrade(ctx context.Context) error {
-	bodies, err := b.prepareLoop(ctx)
+	objects, err := b.prepareLoop(ctx)
 	if err != nil {
 		return err
 	}
-	if err := b.quiet(ctx); err != nil {
-		return err
+	for i := range b.o.turns {
+		release := fmt.Sprintf("%d.0.0", i+2)
+		bodies, err := patches(objects, release)
+		if err != nil {
+			return err
+		}
+		u := Upgrade{}
+		if err := b.quiet(ctx); err != nil {
+			return err
+		}
+		u.Share, err = b.spend(func() error {
+			u.Product, u.Requests, err = b.upgradeAll(ctx, release)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if err := b.quiet(ctx); err != nil {
+			return err
+		}
+		u.LoopShare, err = b.spend(func() error {
+			u.Loop, err = b.loop(ctx, bodies)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		b.results.Upgrades = append(b.results.Upgrades, u)
 	}
-	u := &Upgrade{}
-	if u.Product, u.Requests, err = b.upgradeAll(ctx); err != nil {
-		return err
-	}
-	if err := b.quiet(ctx); err != nil {
-		return err
-	}
-	if u.Loop, err = b.loop(ctx, bodies); err != nil {
-		return err
-	}
-	b.results.Upgrade = u
 	return nil
 }
 
-// upgradeAll publishes the second version of the last module, and waits until all have it.
-func (b *bench) upgradeAll(ctx context.Context) (Applied, map[string]int, error) {
+// upgradeAll publishes a version of the last module, and waits until all have it.
+func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[string]int, error) {
 	var a Applied
 	module := moduleName(b.o.modules - 1)
-	if err := b.create(ctx, b.templateOf(module, second)); err != nil {
+	if err := b.create(ctx, b.templateOf(module, version)); err != nil {
 		return a, nil, err
 	}
 	if _, err := b.plane.rests(ctx, b.fleet+1); err != nil {
@@ -47,17 +66,18 @@ func (b *bench) upgradeAll(ctx context.Context) (Applied, map[string]int, error)
 	if _, err := b.sim.requests(ctx, true); err != nil {
 		return a, nil, err
 	}
-	before, err := b.plane.taken()
+	before, err := b.plane.Taken()
 	if err != nil {
 		return a, nil, err
 	}
 	begun := time.Now()
-	patch := fmt.Appendf(nil, `{"spec": {"channels": [{"channel": %q, "version": %q}]}}`, channel, second)
+	patch := fmt.Appendf(nil, `{"spec": {"channels": [{"channel": %q, "version": %q}]}}`, channel, version)
 	if err := b.api.client.Patch(ctx, &v1beta2.ModuleReleaseMeta{ObjectMeta: named(module)}, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return a, nil, fmt.Errorf("upgrading %s: %w", module, err)
 	}
 	want := (b.fleet + 1) * b.o.objects
-	err = await(ctx, fleetPatience, "all objects are applied", func(ctx context.Context) (bool, error) {
+	applying := wait.Patience{Bound: fleetPatience.Bound, Poll: upgradePoll}
+	err = applying.Until(ctx, "all objects are applied", func(ctx context.Context) (bool, error) {
 		counts, err := b.sim.requests(ctx, false)
 		return counts["apply"] >= want, err
 	})
@@ -68,7 +88,7 @@ func (b *bench) upgradeAll(ctx context.Context) (Applied, map[string]int, error)
 	if err != nil {
 		return a, nil, err
 	}
-	after, err := b.plane.taken()
+	after, err := b.plane.Taken()
 	if err != nil {
 		return a, nil, err
 	}

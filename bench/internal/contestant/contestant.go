@@ -117,7 +117,7 @@ func prepare(j Job) (func(context.Context) error, error) {
 	case BareLoop:
 		return func(ctx context.Context) error { return applyInLoop(ctx, cfg, objects) }, nil
 	case FluxSSA:
-		return prepareFlux(cfg, objects)
+		return Flux(cfg, objects)
 	}
 	return nil, fmt.Errorf("%q: %w", j.Contestant, errUnknown)
 }

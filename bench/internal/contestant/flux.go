@@ -18,9 +18,9 @@ import (
 // fluxConcurrency is the default of kustomize-controller's --concurrent-ssa.
 const fluxConcurrency = 4
 
-// prepareFlux decodes the objects; what it returns applies them as kustomize-controller does: in stages, with the default
-// options, waiting for definitions.
-func prepareFlux(cfg *rest.Config, objects []workload.Object) (func(context.Context) error, error) {
+// Flux decodes the objects; what it returns applies them as kustomize-controller does: in stages, with the default options, waiting for
+// definitions, with connections and a discovery of its own.
+func Flux(cfg *rest.Config, objects []workload.Object) (func(context.Context) error, error) {
 	decoded := make([]*unstructured.Unstructured, len(objects))
 	for i, o := range objects {
 		decoded[i] = &unstructured.Unstructured{}

@@ -1,0 +1,75 @@
+package measure
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+)
+
+// limitPeriod is the kernel's default, in microseconds.
+const limitPeriod = 100_000
+
+// controlGroups are where the kernel's control groups of processor time may be mounted: the line of /proc/PID/cgroup that says which
+// group a process is in, and the files of a limit.
+var controlGroups = []struct {
+	line, mount string
+	files       func(quota int) map[string]string
+}{
+	{":cpu:", "/sys/fs/cgroup/cpu", v1Limit}, {":cpu,cpuacct:", "/sys/fs/cgroup/cpu,cpuacct", v1Limit},
+	{"0::", "/sys/fs/cgroup", func(quota int) map[string]string {
+		return map[string]string{"cpu.max": fmt.Sprintf("%d %d", quota, limitPeriod)}
+	}},
+}
+
+func v1Limit(quota int) map[string]string {
+	return map[string]string{"cpu.cfs_quota_us": strconv.Itoa(quota)}
+}
+
+// ErrNoLimit says that this machine lets nobody limit processor time.
+var ErrNoLimit = errors.New("no control group of processor time can be made")
+
+// Limit lets a process have so many cores, until the returned function is called, once. It makes a control group below the one that the
+// process is in.
+func Limit(pid int, cores float64) (release func() error, err error) {
+	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
+	if err != nil {
+		return nil, fmt.Errorf("limiting processor time: %w", err)
+	}
+	reasons := []error{ErrNoLimit}
+	for _, g := range controlGroups {
+		for line := range strings.Lines(string(data)) {
+			_, path, ok := strings.Cut(line, g.line)
+			if !ok {
+				continue
+			}
+			release, err := limitIn(filepath.Join(g.mount, strings.TrimSpace(path)), pid, g.files(int(cores*limitPeriod)))
+			if err == nil {
+				return release, nil
+			}
+			reasons = append(reasons, err)
+		}
+	}
+	return nil, errors.Join(reasons...)
+}
+
+func limitIn(parent string, pid int, files map[string]string) (func() error, error) {
+	group := filepath.Join(parent, fmt.Sprintf("bench-%d", pid))
+	if err := os.Mkdir(group, 0o755); err != nil {
+		return nil, err
+	}
+	move := func(to string) error {
+		return os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
+	}
+	for name, content := range files {
+		if err := os.WriteFile(filepath.Join(group, name), []byte(content), 0o600); err != nil {
+			return nil, errors.Join(err, os.Remove(group))
+		}
+	}
+	if err := move(group); err != nil {
+		return nil, errors.Join(err, os.Remove(group))
+	}
+	return func() error { return errors.Join(move(parent), os.Remove(group)) }, nil
+}
