@@ -307,15 +307,40 @@ func (o *Object) serialise(obj map[string]any) error {
 	if err != nil {
 		return fmt.Errorf("serialising: %w", err)
 	}
+	at, err := o.digestAt(obj, raw)
+	if err != nil {
+		return err
+	}
+	o.Digest = Digest(raw)
+	copy(raw[at:], o.Digest)
+	o.Bytes = raw
+	return nil
+}
+
+// digestAt is where the digest annotation's value stands in the bytes of an object. The same text may stand in its data, too: then
+// it is where they differ with another value.
+func (o *Object) digestAt(obj map[string]any, raw []byte) (int, error) {
 	slot := []byte(`"` + o.DigestKey + `":"` + noDigest + `"`)
 	at := bytes.Index(raw, slot)
 	if at < 0 {
-		return errors.New("serialising: the digest annotation is gone")
+		return 0, errors.New("serialising: the digest annotation is gone")
 	}
-	o.Digest = Digest(raw)
-	copy(raw[at+len(slot)-len(noDigest)-1:], o.Digest)
-	o.Bytes = raw
-	return nil
+	if bytes.LastIndex(raw, slot) == at {
+		return at + len(slot) - len(noDigest) - 1, nil
+	}
+	annotations := stringMap(obj["metadata"].(map[string]any), "annotations")
+	annotations[o.DigestKey] = strings.ToUpper(noDigest)
+	other, err := json.Marshal(obj)
+	annotations[o.DigestKey] = noDigest
+	if err != nil {
+		return 0, fmt.Errorf("serialising: %w", err)
+	}
+	for at = range raw {
+		if raw[at] != other[at] {
+			return at, nil
+		}
+	}
+	return 0, errors.New("serialising: the digest annotation is gone")
 }
 
 func sortObjects(objects []*Object) {
