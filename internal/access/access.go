@@ -50,6 +50,9 @@ type Options struct {
 	Admit func(runtime types.NamespacedName) error
 	// Ask is told of each wait for a runtime, see remote.Options.
 	Ask func(ctx context.Context) (answered func(ok bool))
+	// Remember is how long a runtime that did not answer several times in a row is not asked again by Identify, unless its kubeconfig changes: others probe
+	// it. Default: not at all.
+	Remember time.Duration
 	// Idle is how long an unused connection is kept. Default: 5 m.
 	Idle time.Duration
 }
@@ -72,6 +75,8 @@ type entry struct {
 	// tries counts the failures, the last of which is err: whoever waited for the same connection need not try again.
 	tries atomic.Int64
 	err   error
+	at    time.Time // of that
+	fails int       // in a row
 
 	users int       // guarded by the pool's lock
 	used  time.Time // guarded by the pool's lock
@@ -80,6 +85,9 @@ type entry struct {
 // New makes a Pool without connections.
 func New(o Options) *Pool {
 	o.Idle = cmp.Or(o.Idle, 5*time.Minute)
+	if o.Ask == nil {
+		o.Ask = func(context.Context) func(bool) { return func(bool) {} }
+	}
 	return &Pool{o: o, entries: map[types.NamespacedName]*entry{}, closed: remote.Stats{}}
 }
 
@@ -120,7 +128,10 @@ func (p *Pool) Identify(ctx context.Context, r *v1beta2.Runtime) (Known, error) 
 	}
 	e := p.enter(name)
 	defer p.leave(e)
-	rt, err := p.connect(ctx, name, e)
+	if err := p.remembered(e, version); err != nil {
+		return Known{}, err
+	}
+	rt, err := p.connect(Once(ctx), name, e)
 	if err != nil {
 		return Known{}, err
 	}
@@ -128,6 +139,16 @@ func (p *Pool) Identify(ctx context.Context, r *v1beta2.Runtime) (Known, error) 
 	defer e.mu.Unlock()
 	uid, kubernetes = rt.Known()
 	return Known{UID: uid, Version: kubernetes, Kubeconfig: e.version}, nil
+}
+
+// remembered is why a runtime did not answer lately, with the same kubeconfig; nil if it did, or was not asked.
+func (p *Pool) remembered(e *entry, version string) error {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if e.runtime == nil && e.fails >= quickTries && e.version == version && time.Since(e.at) < p.o.Remember {
+		return e.err
+	}
+	return nil
 }
 
 // ReasonOf is the api module's reason for a runtime not to be reachable.
@@ -180,8 +201,10 @@ func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry)
 		return nil, err
 	}
 	tries := e.tries.Load()
+	entered := p.o.Ask(ctx) // whoever makes the connection may wait for long
 	e.mu.Lock()
 	defer e.mu.Unlock()
+	entered(false)
 	if e.runtime != nil && e.version == version {
 		return e.runtime, nil
 	}
@@ -194,12 +217,18 @@ func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry)
 		return nil, err
 	}
 	if err := p.identify(ctx, &obj, e); err != nil {
-		e.err = err
+		e.err, e.at = err, time.Now()
+		e.fails++
 		e.tries.Add(1)
 		return nil, err
 	}
+	e.fails = 0
 	return e.runtime, nil
 }
+
+// quickTries is how often in a row a runtime must not have answered for that to be remembered: one that has just been made may take
+// a moment.
+const quickTries = 3
 
 // openTimeout bounds making a connection: a cluster that does not say who it is in this time does not answer.
 const openTimeout = 10 * time.Second

@@ -10,6 +10,7 @@ import (
 	"os"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -365,4 +366,29 @@ func TestGone(t *testing.T) {
 // pemOf is the certificate of a test server.
 func pemOf(srv *httptest.Server) []byte {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: srv.Certificate().Raw})
+}
+
+// A runtime that does not answer is asked by Identify a few times, and then no more for a while: others probe it.
+func TestFailuresAreRemembered(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	p, s := setup(t, func(o *access.Options) {
+		o.Remember = time.Hour
+		o.Admit = func(types.NamespacedName) error {
+			asked.Add(1)
+			return errors.New("it does not answer")
+		}
+	})
+	for range 6 {
+		if _, err := p.Identify(t.Context(), s.runtime); err == nil {
+			t.Error("it is identified")
+		}
+	}
+	if n := asked.Load(); n != 3 {
+		t.Errorf("asked %d times, want 3", n)
+	}
+	s.has(working(t)) // another version of the Secret
+	if _, err := p.Identify(t.Context(), s.runtime); err == nil || asked.Load() != 4 {
+		t.Errorf("asked %d times: %v, want once more", asked.Load(), err)
+	}
 }

@@ -130,7 +130,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 	mgr, o := f.o.Manager, f.o
 	cached, live, events := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("mothership")
 	queue := &fleet.Queue{Engine: f.engine, Owns: f.share.owns}
-	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection, Admit: f.share.admit, Ask: ask})
+	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection, Admit: f.share.admit, Ask: ask, Remember: o.Engine.Probe.Max * 4 / 3})
 	f.status = status.New(status.Options{
 		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Behind: f.engine.Throttle,
 		Log: o.Log.WithName("status"),

@@ -73,8 +73,9 @@ func New(o Options) *Controller {
 var _ reconcile.Reconciler = (*Controller)(nil)
 
 const (
-	// workers is how many Runtimes are worked on at the same time: identifying one takes calls to it.
-	workers = 8
+	// workers is how many Runtimes are worked on at the same time: identifying one takes calls to it, and those that do not answer take
+	// as long as a deadline.
+	workers = 32
 	// notifications is how many words of providers may be under way.
 	notifications = 1024
 	// index finds Runtimes by the Secret of their kubeconfig.
