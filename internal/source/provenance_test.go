@@ -228,7 +228,7 @@ func TestClientCertificate(t *testing.T) {
 		"Redirect": {at("/away.tgz").with("mine"), ""},
 		"OCI":      {ociRef(srv, Chart, "1", "").with("mine"), ""},
 		"Git":      {gitRef(Manifests, srv, "main", "").with("mine"), ""},
-		"None":     {at("/demo.tgz").with("token"), "certificate required"},
+		"None":     {at("/demo.tgz").with("token"), "server refuses to speak TLS with us: does it want another client certificate"},
 		"Half":     {at("/demo.tgz").with("half"), "tls.crt and tls.key are not a certificate (PEM) and its private key"},
 	} {
 		_, err := m.Fetch(t.Context(), tc.ref)

@@ -82,7 +82,7 @@ func (r Ref) String() string {
 	case r.Git != nil:
 		return Redact(r.Git.URL) + after("@", shorten(r.Git.Ref)) + after("#", r.Git.Path)
 	case r.Helm != nil:
-		return Redact(r.Helm.Repository) + after("/", r.Helm.Chart) + after(" ", r.Helm.Version)
+		return strings.TrimSuffix(Redact(r.Helm.Repository), "/") + after("/", r.Helm.Chart) + after(" ", r.Helm.Version)
 	case r.OCI != nil:
 		return Redact(r.OCI.URL) + after(":", r.OCI.Tag) + after("@", r.OCI.Digest)
 	case r.Path == Stdin:

@@ -107,6 +107,7 @@ func transportError(ctx context.Context, err error, problem string) error {
 	var (
 		dns  *net.DNSError
 		cert *tls.CertificateVerificationError
+		op   *net.OpError
 	)
 	cause := context.Cause(ctx)
 	switch {
@@ -118,6 +119,8 @@ func transportError(ctx context.Context, err error, problem string) error {
 		return &Error{Problem: "host does not exist", Reason: ErrNotFound, Err: err}
 	case errors.As(err, &cert):
 		return &Error{Problem: "server's certificate is not trusted", Reason: ErrDenied, Err: err}
+	case errors.As(err, &op) && op.Op == "remote error": // an alert of TLS
+		return &Error{Problem: "server refuses to speak TLS with us: does it want another client certificate (tls.crt, tls.key)?", Reason: ErrDenied, Err: err}
 	}
 	return &Error{Problem: problem, Reason: ErrUnavailable, Err: err}
 }

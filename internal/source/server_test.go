@@ -258,10 +258,10 @@ func newCertificate(t testing.TB) (cert, key []byte) {
 	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: pkcs8})
 }
 
-// serveMutual is serveTLS for those with a client certificate only.
+// serveMutual is serveTLS for those with a client certificate only. TLS 1.2 says within the handshake if it is wrong, not some time later.
 func serveMutual(t testing.TB, cert []byte, h http.Handler) *secure {
 	t.Helper()
 	pool := x509.NewCertPool()
 	pool.AppendCertsFromPEM(cert)
-	return serveWith(t, h, &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12})
+	return serveWith(t, h, &tls.Config{ClientAuth: tls.RequireAndVerifyClientCert, ClientCAs: pool, MinVersion: tls.VersionTLS12, MaxVersion: tls.VersionTLS12})
 }
