@@ -103,7 +103,7 @@ func (s *site) dumps() {
 	}
 	var o controlplane.Overview
 	s.decode("/fleet", &o)
-	if o.Limit < 1 || o.Unreachable < 1 || len(o.UnreachableLongest) < 1 || len(o.UnreachableLongest) > 20 || o.Failed < 1 || o.Patience == "" {
+	if o.Limit < 1 || o.Unreachable < 1 || len(o.UnreachableLongest) < 1 || len(o.UnreachableLongest) > 20 || o.Runtimes < 1 || o.Patience == "" {
 		s.t.Errorf("of the fleet: %+v", o)
 	}
 }
