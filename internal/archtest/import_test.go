@@ -91,7 +91,7 @@ var imports = map[string][]string{
 		"internal/fleetview", "internal/remote", "internal/render", "internal/render/post", "internal/sops", "internal/source",
 		"internal/statedir", "internal/values",
 	},
-	"cmd/mothership": {".", "internal/cli"},
+	"cmd/mothership": {".", "controlplane", "internal/cli"},
 
 	// The simulator: a process of its own, which the product knows nothing of.
 	"sim/...":            {"internal/kind", "sim/content", "sim/dial", "sim/schema", "sim/state", "sim/wire"},

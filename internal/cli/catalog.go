@@ -86,19 +86,28 @@ func (a *app) runCatalogAdd(cmd *cobra.Command, f *cataloging, args []string) er
 			return err
 		}
 	}
+	did, err := fl.applyAll(cmd.Context(), entries)
+	for i := range did {
+		if err := a.say("%s %s %s", kindOf(entries[i].object), entries[i].object.GetName(), did[i]); err != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// applyAll makes objects be as they are given, in their order, and says what it did with each of them up to an error.
+func (f *fleet) applyAll(ctx context.Context, entries []entry) (did []string, err error) {
 	for _, e := range entries {
-		did, err := fl.apply(cmd.Context(), e.object)
+		one, err := f.apply(ctx, e.object)
 		if err != nil {
 			if e.file != "" {
 				err = fmt.Errorf("%s: %w", e.file, err)
 			}
-			return err
+			return did, err
 		}
-		if err := a.say("%s %s %s", kindOf(e.object), e.object.GetName(), did); err != nil {
-			return err
-		}
+		did = append(did, one)
 	}
-	return nil
+	return did, nil
 }
 
 // entries are what the arguments or flags describe.

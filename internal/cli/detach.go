@@ -83,10 +83,24 @@ func (a *app) backgroundArgs(cmd *cobra.Command, dir string) []string {
 		switch f.Name {
 		case "dir", "detach", "log-file", "color", readyFlag:
 		default:
-			args = append(args, "--"+f.Name+"="+f.Value.String())
+			for _, value := range valuesOf(f) {
+				args = append(args, "--"+f.Name+"="+value)
+			}
 		}
 	})
 	return args
+}
+
+// valuesOf are a flag's values, one for each time that it is to be given.
+func valuesOf(f *pflag.Flag) []string {
+	if many, ok := f.Value.(pflag.SliceValue); ok {
+		return many.GetSlice()
+	}
+	text := f.Value.String()
+	if f.Value.Type() == "stringToString" { // shown as [KEY=VALUE,…]
+		text = strings.TrimSuffix(strings.TrimPrefix(text, "["), "]")
+	}
+	return []string{text}
 }
 
 // awaitReady returns when the child is ready. Otherwise the child is gone afterwards.

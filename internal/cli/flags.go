@@ -53,9 +53,9 @@ func (f *flags) addTo(cmd *cobra.Command, output string) {
 	fs.SortFlags = false
 	fs.StringVar(&f.name, "name", "", "the module's `NAME`")
 	fs.StringVarP(&f.namespace, "namespace", "n", "", "the `NAMESPACE` it is installed into; made where it is missing")
-	fs.StringVar(&f.chart, "chart", "", "a Helm chart: `DIR|FILE.tgz|URL|oci://HOST/CHART:TAG|REPO/NAME|git+https://HOST/REPOSITORY@REF#DIR`")
-	fs.StringVar(&f.kustomize, "kustomize", "", "a kustomization: `DIR|URL|oci://…|git+https://…@REF#DIR`")
-	fs.StringVarP(&f.filename, "filename", "f", "", "plain manifests: `FILE|DIR|URL|oci://…|git+https://…@REF#DIR|-`, - for stdin")
+	fs.StringVar(&f.chart, "chart", "", "a Helm chart, `CHART` is DIR, FILE.tgz, URL, oci://HOST/CHART:TAG, REPO/NAME or git+https://HOST/REPOSITORY@REF#DIR")
+	fs.StringVar(&f.kustomize, "kustomize", "", "a kustomization, `PLACE` is DIR, URL of an archive, oci://… or git+https://…")
+	fs.StringVarP(&f.filename, "filename", "f", "", "plain manifests, `PLACE` is FILE, DIR, URL, oci://…, git+https://… or - for stdin")
 	fs.StringVar(&f.digest, "digest", "", "the digest that the source must have: `sha256:HEX`")
 	f.sources.addTo(fs)
 	f.values.addTo(fs)

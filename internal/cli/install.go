@@ -47,7 +47,7 @@ func (a *app) install() *cobra.Command {
 		func(cmd *cobra.Command) error { return a.runInstall(cmd, f) })
 	f.addTo(cmd, asTable)
 	cmd.Flags().BoolVar(&f.all, "all", false, "install all modules of the Kyma that -f names")
-	cmd.Flags().StringVar(&f.catalog, "catalog", "", "where --all finds the modules: `DIR|FILE|oci://…`")
+	cmd.Flags().StringVar(&f.catalog, "catalog", "", "where --all finds the modules, `PLACE` is DIR, FILE or oci://…")
 	cmd.Flags().StringVar(&f.sources.secrets, "credentials", "", "with --all, a YAML `FILE` of the Secrets that the credentialsRefs of templates name")
 	return cmd
 }

@@ -65,6 +65,7 @@ type controllerFlags struct {
 	logFlags
 	kubeconfig, context string
 	config              controlplane.Config
+	offers              offerFlags
 }
 
 func (a *app) controller() *cobra.Command {
@@ -78,6 +79,7 @@ func (a *app) controller() *cobra.Command {
 	fs.StringVarP(&f.config.Namespace, "namespace", "n", controlplane.DefaultNamespace, "the `NAMESPACE` for what the control plane keeps for itself")
 	fs.StringVar(&f.config.SourceRoot, "source-root", "", "the `DIR` that local sources of templates must be in (default: none may be local)")
 	fs.BoolVar(&f.config.Sharded, "sharded", false, "share the fleet with all others that run with this flag, in place of waiting for the one that works")
+	f.offers.addTo(fs)
 	serveFlags(cmd, &f.config)
 	f.logFlags.addTo(cmd)
 	return cmd
@@ -121,6 +123,9 @@ func (a *app) runController(cmd *cobra.Command, f *controllerFlags) (err error) 
 	f.config.Log = log
 	return a.serve(cmd.Context(), f.config, func(cp *controlplane.ControlPlane) error {
 		log.Info("The control plane is ready", "api", f.config.Cluster.Host, "address", cp.Address())
+		if err := a.offer(cmd.Context(), cp.Config(), &f.offers, f.config.Namespace); err != nil {
+			log.Error(err, "Adding the catalogue: the control plane goes on with the one that it has")
+		}
 		return nil
 	})
 }

@@ -36,6 +36,7 @@ type upFlags struct {
 	runtimes int
 	detach   bool
 	readyFD  int
+	offers   offerFlags
 	config   controlplane.Config
 	local    controlplane.Local
 }
@@ -54,6 +55,7 @@ func (a *app) up() *cobra.Command {
 	fs.BoolVarP(&f.detach, "detach", "d", false, "go on in the background, and return when it is ready; it logs to DIR/"+statedir.Log)
 	fs.IntVar(&f.local.Port, "port", 0, "`PORT` of its API server on 127.0.0.1 (default: that of the last start, else a free one)")
 	fs.StringVar(&f.local.Assets, "assets", "", "`DIR` of the Kubernetes executables (default: $KUBEBUILDER_ASSETS, else what make kube has built)")
+	f.offers.addTo(fs)
 	serveFlags(cmd, &f.config)
 	f.logFlags.addTo(cmd)
 	fs.BoolVar(&f.file, "log-file", false, "log to DIR/"+statedir.Log+" instead of stderr")
@@ -135,6 +137,9 @@ func (a *app) upHere(cmd *cobra.Command, f *upFlags, dir string) (err error) {
 	}
 	a.tell("starting a control plane in " + dir)
 	return a.serve(cmd.Context(), f.config, func(cp *controlplane.ControlPlane) error {
+		if err := a.offer(cmd.Context(), cp.Config(), &f.offers, controlplane.DefaultNamespace); err != nil {
+			return err
+		}
 		if err := a.addLocal(cmd.Context(), cp, f.runtimes); err != nil {
 			return err
 		}

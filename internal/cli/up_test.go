@@ -100,10 +100,11 @@ func TestUpInTheBackground(t *testing.T) {
 	env, dir := inEnv{"XDG_STATE_HOME=" + state, "MOTHERSHIP_KUBECONFIG="}, filepath.Join(state, "mothership")
 	downAtEnd(t, dir)
 
-	out := env.run(ctx, t, "up", "--detach", "--runtimes", "1", "--log-level", "debug")
+	out := env.run(ctx, t, "up", "--detach", "--runtimes", "1", "--log-level", "debug", "--catalog", smallCatalog(t))
 	wants(t, 0, out, 0, "The control plane is ready.", "kubeconfig  "+filepath.Join(dir, "kubeconfig"), "mothership module enable local-1 web", "mothership down")
 	wants(t, 0, env.run(ctx, t, "get", "kyma"), 0, "local-1   regular")
 	wants(t, 0, env.run(ctx, t, "get", "runtimes"), 0, "local-1   local")
+	wants(t, 0, env.run(ctx, t, "get", "catalog"), 0, "web      1.0.0     regular")
 	for _, args := range [][]string{{"up"}, {"up", "--detach"}} {
 		code, out := env.tryRun(ctx, t, args...)
 		wants(t, code, out, 1, "error: opening the state folder "+dir+": the state folder is in use", "hint: mothership down --keep stops what uses it (process ")
@@ -125,6 +126,22 @@ func TestUpInTheBackground(t *testing.T) {
 		t.Errorf("after down the folder is there: %v", err)
 	}
 	wants(t, 0, env.run(ctx, t, "down"), 0, "nothing to remove: "+dir+" does not exist")
+}
+
+// smallCatalog is a catalogue of one module.
+func smallCatalog(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	const web = `{"apiVersion": "operator.kyma-project.io/v1beta2", "kind": "ModuleTemplate", "metadata": {"name": "web-1.0.0"},
+		"spec": {"moduleName": "web", "version": "1.0.0", "source": {"manifests": {"path": "."}}}}
+---
+{"apiVersion": "operator.kyma-project.io/v1beta2", "kind": "ModuleReleaseMeta", "metadata": {"name": "web"},
+		"spec": {"moduleName": "web", "channels": [{"channel": "regular", "version": "1.0.0"}]}}
+`
+	if err := os.WriteFile(filepath.Join(dir, "web.yaml"), []byte(web), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
 }
 
 // checkLog checks that every line of a log is JSON: nobody else writes there.
