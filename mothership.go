@@ -105,15 +105,16 @@ const sourceCacheBytes = 32 << 20
 
 // New makes an Installer.
 func New(o Options) *Installer {
+	sources := o.Sources.fetcher()
 	return &Installer{o: o, shared: module.New(module.Options{
-		Sources:  o.Sources.fetcher(),
-		Renderer: newRenderer(o),
+		Sources:  sources,
+		Renderer: newRenderer(o, sources),
 		Applier:  apply.New(apply.Options{Parallel: o.Parallel, Owner: o.Owner}),
 		Stdin:    o.Stdin, PostRender: o.PostRender,
 	})}
 }
 
-func newRenderer(o Options) render.Renderer {
+func newRenderer(o Options, sources source.Fetcher) render.Renderer {
 	var r render.Renderer = render.New(render.Options{Timeout: o.RenderTimeout, Memory: o.RenderMemory})
 	if o.Isolate != nil {
 		child := render.Isolated(render.IsolatedOptions{Command: o.Isolate.Command, Memory: o.Isolate.MemoryBytes, Timeout: o.RenderTimeout})
@@ -123,6 +124,7 @@ func newRenderer(o Options) render.Renderer {
 			r = render.ByTrust(r, child)
 		}
 	}
+	r = render.WithBases(sources, r)
 	if o.CacheBytes < 0 {
 		return r
 	}

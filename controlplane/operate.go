@@ -21,6 +21,7 @@ import (
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/remote"
 	"github.com/kyma-project/mothership/internal/render"
+	"github.com/kyma-project/mothership/internal/source"
 )
 
 // Deadlines of the start.
@@ -68,9 +69,10 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 	if err != nil {
 		return err
 	}
+	sources := cp.sources(mgr.GetAPIReader())
 	fleet, err := controllers.New(controllers.Options{
 		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
-		Sources: cp.sources(mgr.GetAPIReader()), Poll: cp.cfg.Sources.PollInterval, Renderer: cp.renderer(), Reconcilers: cp.cfg.Reconcilers,
+		Sources: sources, Poll: cp.cfg.Sources.PollInterval, Renderer: cp.renderer(sources), Reconcilers: cp.cfg.Reconcilers,
 		PostRender: cp.cfg.PostRender,
 		Engine:     cp.engine(), Verify: cp.cfg.VerifyInterval, Shard: shard,
 		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Contact: contactTimeout, Retries: callRetries},
@@ -174,12 +176,12 @@ func (cp *ControlPlane) manager(cfg *rest.Config) (ctrl.Manager, error) {
 }
 
 // renderer renders once for the whole fleet; downloads in a child process, if there is a command for one.
-func (cp *ControlPlane) renderer() render.Renderer {
+func (cp *ControlPlane) renderer(sources source.Fetcher) render.Renderer {
 	var r render.Renderer = render.New(render.Options{})
 	if len(cp.cfg.RenderCommand) > 0 {
 		r = render.ByTrust(r, render.Isolated(render.IsolatedOptions{Command: cp.cfg.RenderCommand}))
 	}
-	return render.Cached(r, renderCacheBytes)
+	return render.Cached(render.WithBases(sources, r), renderCacheBytes)
 }
 
 // ensureNamespace makes the control plane's namespace.

@@ -73,7 +73,7 @@ func (r *Reconciler) request(ctx context.Context, c reconciler.Component, o Rend
 		return render.Request{}, err
 	}
 	return render.Request{
-		Tree: tree, Kind: render.Kind(ref.Kind), Module: c.Name, Namespace: c.Namespace, Values: values,
+		SourceHost: ref.Host(), Tree: tree, Kind: render.Kind(ref.Kind), Module: c.Name, Namespace: c.Namespace, Values: values,
 		Capabilities: o.Capabilities, PerRuntime: o.PerRuntime, Secret: o.Secret, PostRender: post.Merge(r.o.PostRender, c.Template.PostRender),
 	}, nil
 }

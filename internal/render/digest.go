@@ -48,6 +48,9 @@ func InputDigest(key []byte, r Request) string {
 	}
 	writeSized(mac, r.ScopeDigest)
 	writeSized(mac, string(encodeValues(r.Values)))
+	if r.Kind == Kustomize && r.Tree != nil && mayHaveBases(r.Tree) {
+		writeSized(mac, r.SourceHost) // whether a base may be fetched depends on it
+	}
 	if !post.IsZero(r.PostRender) {
 		options, _ := json.Marshal(r.PostRender) // strings and maps of them, which JSON sorts
 		writeSized(mac, string(options))

@@ -20,7 +20,8 @@
 //   - All or nothing: malformed input anywhere is an error for the whole module, each problem named by file, document
 //     and line.
 //   - An empty result is ErrEmpty, never a bundle.
-//   - Nothing is fetched: remote bases, schemas and plugins are refused before any access.
+//   - Nothing is fetched while rendering: schemas and plugins are refused before any access, and so are remote bases, but for those
+//     that WithBases has put into the tree before, each pinned to what it is.
 //   - No content of a Secret and no value of a user is in an error.
 //
 // # Trade-offs

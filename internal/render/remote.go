@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"path"
 	"regexp"
+	"slices"
 	"strings"
 
 	"github.com/kyma-project/mothership/internal/source"
@@ -41,7 +42,7 @@ func checkKustomization(f source.File, files map[string][]byte) error {
 	var errs []error
 	for _, o := range objects {
 		for _, field := range []string{"helmCharts", "helmChartInflationGenerator", "helmGlobals"} {
-			if _, ok := o.fields[field]; ok {
+			if len(fieldsNamed(o.fields, field)) > 0 {
 				errs = append(errs, o.at(0, "%s is not accepted: make the chart a module of its own", field))
 			}
 		}
@@ -57,11 +58,12 @@ func checkKustomization(f source.File, files map[string][]byte) error {
 	return join(errs)
 }
 
-func remoteError(origin, field, ref string) error {
+// withoutUser is a reference without what may be a credential.
+func withoutUser(ref string) string { return ref[strings.LastIndex(ref, "@")+1:] }
+
+func remoteError(origin, field, ref string) *Error {
 	ref, _, _ = strings.Cut(ref, "?")
-	if i := strings.LastIndex(ref, "@"); i >= 0 {
-		ref = ref[i+1:] // what is before may be a credential
-	}
+	ref = withoutUser(ref)
 	return &Error{Origin: origin, Problem: fmt.Sprintf("%s refers to something remote (%s), which is not fetched: put it into the source", field, ref), Err: ErrRemote}
 }
 
@@ -72,11 +74,15 @@ var referenceFields = []string{
 	"patchesStrategicMerge", "patchesJson6902", "replacements", "openapi", "configMapGenerator", "secretGenerator",
 }
 
-var pathKeys = map[string]bool{"path": true, "files": true, "envs": true, "env": true}
+var pathKeys = []string{"path", "files", "envs", "env"}
+
+func isPathKey(key string) bool {
+	return slices.ContainsFunc(pathKeys, func(k string) bool { return strings.EqualFold(k, key) })
+}
 
 func visitReferences(fields map[string]any, f func(field, ref string)) {
 	for _, field := range referenceFields {
-		visitPaths(fields[field], func(ref string) {
+		visitPaths(fieldsNamed(fields, field), func(ref string) {
 			if field == "configMapGenerator" || field == "secretGenerator" {
 				if _, file, ok := strings.Cut(ref, "="); ok && !strings.Contains(ref, "?") {
 					ref = file // key=file
@@ -85,6 +91,17 @@ func visitReferences(fields map[string]any, f func(field, ref string)) {
 			f(field, ref)
 		})
 	}
+}
+
+// fieldsNamed are the values of all keys of a map that kustomize takes for a field: it reads keys without regard to case.
+func fieldsNamed(fields map[string]any, name string) []any {
+	var out []any
+	for _, k := range sortedKeysOf(fields) {
+		if strings.EqualFold(k, name) {
+			out = append(out, fields[k])
+		}
+	}
+	return out
 }
 
 func visitPaths(v any, f func(string)) {
@@ -97,7 +114,7 @@ func visitPaths(v any, f func(string)) {
 		}
 	case map[string]any:
 		for k, item := range v {
-			if pathKeys[k] {
+			if isPathKey(k) {
 				visitPaths(item, f)
 			}
 		}
@@ -108,7 +125,7 @@ func visitPaths(v any, f func(string)) {
 // validators, in line or in files: they may have kustomize load files, too.
 func visitConfigs(fields map[string]any, dir string, files map[string][]byte, f func(origin, ref string)) {
 	for _, field := range []string{"generators", "transformers", "validators"} {
-		visitPaths(fields[field], func(ref string) {
+		visitPaths(fieldsNamed(fields, field), func(ref string) {
 			if strings.Contains(ref, "\n") {
 				visitConfig(text{origin: path.Join(dir, field), data: []byte(ref)}, f)
 				return

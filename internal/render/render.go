@@ -58,6 +58,8 @@ type Request struct {
 	ScopeOf func(schema.GroupKind) kind.Scope
 	// ScopeDigest names what ScopeOf knows, so that a result is not reused after a change of it.
 	ScopeDigest string
+	// SourceHost is the host that the tree was downloaded from; see WithBases.
+	SourceHost string
 	// PostRender is done to the objects, once, before they are serialised.
 	PostRender v1beta2.PostRender
 }

@@ -148,6 +148,8 @@ func (c *follower) kustomizationOf(dir string) (string, error) {
 func (c *follower) take(file string, r reference) error {
 	dir := parent(file)
 	switch {
+	case isPinned(r):
+		return nil // whoever renders it fetches it, or refuses
 	case isRemote(r.path):
 		return refuse(ErrUnsupported, file, "refers to %s in %q: copy (vendor) it into the source, remote bases are refused",
 			quote(withoutCredentials(r.path)), r.field)
@@ -181,6 +183,14 @@ func (c *follower) take(file string, r reference) error {
 
 // remotePattern is how addresses begin that kustomize downloads or clones, and everything else with a scheme.
 var remotePattern = regexp.MustCompile(`(?i)^(git::|github\.com[:/]|[a-z][a-z0-9-]*@|https?:|[a-z][a-z0-9+.-]*://)`)
+
+// pinnedPattern is how a reference ends that leads to the same content for ever: a commit, or a digest.
+var pinnedPattern = regexp.MustCompile(`[?&](ref=[0-9a-f]{40}|digest=sha256:[0-9a-f]{64})(&|$)`)
+
+// isPinned says whether a reference is that of a remote base, pinned to what it is now.
+func isPinned(r reference) bool {
+	return isRemote(r.path) && pinnedPattern.MatchString(r.path) && (r.field == "resources" || r.field == "bases" || r.field == "components")
+}
 
 func isRemote(ref string) bool { return remotePattern.MatchString(ref) }
 

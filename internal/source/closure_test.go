@@ -1,6 +1,7 @@
 package source
 
 import (
+	"errors"
 	"fmt"
 	"path/filepath"
 	"strings"
@@ -146,4 +147,26 @@ func TestKustomizationRefusesRemote(t *testing.T) {
 	keyed := write(t, "kustomization.yaml", `configMapGenerator: [{files: ["key=https://example.com/x"]}]`)
 	_, err := fetch(t, pathRef(Kustomize, keyed))
 	wantError(t, err, ErrUnsupported, "remote bases are refused")
+}
+
+// TestKustomizationKeepsPinnedBases shows that remote bases which cannot change are left to whoever renders: in the fields of bases
+// alone, and pinned in full.
+func TestKustomizationKeepsPinnedBases(t *testing.T) {
+	t.Parallel()
+	const commit, digest = "?ref=0123456789012345678901234567890123456789", "?digest=sha256:0123456789012345678901234567890123456789012345678901234567890123"
+	for text, kept := range map[string]bool{
+		"resources: ['https://example.com/r//x" + commit + "']":                 true,
+		"components: ['github.com/org/r/x" + commit + "&timeout=1s']":           true,
+		"bases: ['oci://example.com/r" + digest + "']":                          true,
+		"resources: ['https://example.com/r//x" + commit[:len(commit)-1] + "']": false,
+		"resources: ['https://example.com/r//x" + commit + "0']":                false,
+		"crds: ['https://example.com/x.json" + digest + "']":                    false,
+		"patches: [{path: 'https://example.com/x.yaml" + digest + "'}]":         false,
+		"transformers: ['https://example.com/x.yaml" + digest + "']":            false,
+	} {
+		_, err := fetch(t, pathRef(Kustomize, write(t, "kustomization.yaml", text)))
+		if kept && err != nil || !kept && !errors.Is(err, ErrUnsupported) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
 }

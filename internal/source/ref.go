@@ -74,6 +74,15 @@ func (r Ref) address() string {
 	return ""
 }
 
+// Host is the host (host or host:port) of the server, or "".
+func (r Ref) Host() string {
+	u, err := url.Parse(r.address())
+	if err != nil {
+		return ""
+	}
+	return u.Host
+}
+
 // String is the address or path for messages, without user, query and fragment.
 func (r Ref) String() string {
 	switch {

@@ -9,7 +9,7 @@
 //   - A chart is a folder, or an archive with one folder at its top. A folder's .helmignore is honoured.
 //   - A kustomization is its folder and every local folder and file that it refers to, directly or not; the tree's root
 //     is then their closest common ancestor, and Tree.Root says where the named folder is. References to other hosts
-//     are refused: what is rendered is what was verified.
+//     are refused, but for bases that are pinned by a commit or a digest: who renders fetches those as sources of their own.
 //   - Manifests are one YAML or JSON file, or all of them in a folder.
 //
 // # How it fits together
