@@ -103,6 +103,28 @@ func TestDialsOfOpenConnections(t *testing.T) {
 	}
 }
 
+// TestConnectionsWithoutAnAnswerAreCounted: no request arrives by them, but somebody asked.
+func TestConnectionsWithoutAnAnswerAreCounted(t *testing.T) {
+	t.Parallel()
+	s := start(t)
+	for name, d := range map[string]dial.Dials{"refuse": {Refuse: true}, "black-hole": {BlackHole: true}} {
+		cfg := add(t, s, name)
+		if err := s.Dial(name, d); err != nil {
+			t.Fatal(err)
+		}
+		if err := ask(t, cfg); err == nil {
+			t.Errorf("%s answers", name)
+		}
+		var counts map[string][]dial.Count
+		admin(t, s, http.MethodGet, "/requests", "", &counts)
+		if got := counts[name]; len(got) != 1 || got[0].Verb != dial.VerbConnect || got[0].N == 0 {
+			t.Errorf("%s: counted %v; want connections", name, got)
+		}
+	}
+	var connections int64
+	admin(t, s, http.MethodGet, "/connections", "", &connections)
+}
+
 func TestHalfDiscovery(t *testing.T) {
 	t.Parallel()
 	s := start(t)

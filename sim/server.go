@@ -153,9 +153,11 @@ func (s *Server) greet(hello *tls.ClientHelloInfo) (*tls.Config, error) {
 	d := r.dials.Load()
 	switch {
 	case d.Refuse:
+		r.counters.AddConnection()
 		hello.Conn.Close()
 		return nil, errRefused
 	case d.BlackHole:
+		r.counters.AddConnection()
 		t := time.NewTimer(readHeaders)
 		defer t.Stop()
 		select {

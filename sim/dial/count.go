@@ -24,12 +24,22 @@ type asked struct{ verb, agent string }
 // Add counts a request, whose path is as the API server knows it.
 func (c *Counters) Add(r *http.Request) {
 	agent, _, _ := strings.Cut(r.UserAgent(), "/")
+	c.add(asked{verbOf(r), agent[:min(len(agent), 64)]})
+}
+
+// VerbConnect is that of connections that end without a request, which have no user agent.
+const VerbConnect = "connect"
+
+// AddConnection counts a connection that gets no answer, so that there is no request.
+func (c *Counters) AddConnection() { c.add(asked{verb: VerbConnect}) }
+
+func (c *Counters) add(a asked) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.counts == nil {
 		c.counts = map[asked]uint64{}
 	}
-	c.counts[asked{verbOf(r), agent[:min(len(agent), 64)]}]++
+	c.counts[a]++
 }
 
 // Read gives the counts, in no order, and forgets them if it is to.
