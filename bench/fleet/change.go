@@ -46,7 +46,7 @@ func (b *bench) spread(n int, without map[int]bool) []int {
 	return out
 }
 
-// window makes as many changes as there are to be, to the runtimes in turn, and waits for all.
+// window changes each of the runtimes once, and waits for all.
 func (b *bench) window(ctx context.Context, runtimes []int) (*Window, error) {
 	eyes, err := b.open(ctx, runtimes)
 	if err != nil {
@@ -79,24 +79,24 @@ func (b *bench) window(ctx context.Context, runtimes []int) (*Window, error) {
 	return w, nil
 }
 
-// send makes changes at the rate, and says which text was sent when.
+// send changes each of the runtimes once, at the rate, and says which text was sent when. A second change of one could overtake the first.
 func (b *bench) send(ctx context.Context, runtimes []int) (map[string]time.Time, error) {
 	type change struct {
 		text string
 		at   time.Time
 	}
-	changes := make(chan change, b.o.changes)
+	changes := make(chan change, len(runtimes))
 	tick := time.NewTicker(time.Second / time.Duration(b.o.rate))
 	defer tick.Stop()
 	group, sending := errgroup.WithContext(ctx)
-	for i := range b.o.changes {
+	for _, i := range runtimes {
 		select {
 		case <-tick.C:
 		case <-sending.Done():
 			return nil, errors.Join(context.Cause(sending), group.Wait())
 		}
 		b.serial++
-		name, text := runtimeName(runtimes[i%len(runtimes)]), fmt.Sprintf("change %d", b.serial)
+		name, text := runtimeName(i), fmt.Sprintf("change %d", b.serial)
 		group.Go(func() error {
 			changes <- change{text, time.Now()}
 			return b.setText(sending, name, text)

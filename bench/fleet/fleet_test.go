@@ -26,7 +26,7 @@ func TestMain(m *testing.M) {
 // TestSmallFleet makes all parts but the sick. Times say nothing in a test; numbers of requests and objects do.
 func TestSmallFleet(t *testing.T) {
 	t.Parallel()
-	o, err := parse([]string{"-quick", "-clusters", "3", "-modules", "2", "-objects", "6", "-parts", "idle,verify,change,upgrade,burst", "-changes", "6"})
+	o, err := parse([]string{"-quick", "-clusters", "3", "-modules", "2", "-objects", "6", "-parts", "idle,verify,change,upgrade,burst", "-changes", "3"})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -93,7 +93,7 @@ func parse(args []string) (options, error) {
 	fs.IntVar(&o.clusters, "clusters", 100, "runtimes of the fleet")
 	fs.IntVar(&o.modules, "modules", 10, "modules of each runtime")
 	fs.IntVar(&o.objects, "objects", 20, "objects of each module, five at least")
-	fs.IntVar(&o.changes, "changes", 400, "changes of Kymas in each window")
+	fs.IntVar(&o.changes, "changes", 400, "changes of Kymas in each window, one of each Kyma at most")
 	fs.IntVar(&o.rate, "rate", 20, "changes per second")
 	fs.IntVar(&o.turns, "turns", 3, "windows of changes, and upgrades; medians are taken of them")
 	fs.BoolVar(&o.check, "check", false, "fail where a figure misses its target")

@@ -156,9 +156,11 @@ type Sick struct {
 	Runtimes    int      `json:"runtimes"`
 	Undisturbed []Window `json:"undisturbed,omitempty"`
 	Disturbed   []Window `json:"disturbed,omitempty"`
-	// Noticed is how many of the sick were known to be, after NoticeSeconds, when counting requests began.
+	// Noticed is how many of the sick were known to be, after NoticeSeconds, when counting requests began: at first while pauses
+	// between probes still grow, and then.
 	Noticed         int           `json:"noticed,omitempty"`
 	NoticeSeconds   float64       `json:"noticeSeconds,omitempty"`
+	RequestsAtFirst *SickRequests `json:"requestsAtFirst,omitempty"`
 	Requests        *SickRequests `json:"requests,omitempty"`
 	Each            *SickEach     `json:"each,omitempty"`
 	RecoverySeconds []float64     `json:"recoverySeconds,omitempty"`

@@ -136,17 +136,31 @@ func (b *bench) disturbed(ctx context.Context, s *Sick, w ward) error {
 	return err
 }
 
-// countRequests counts those to the sick, from now on, while a disturbed window is made.
-func (b *bench) countRequests(ctx context.Context, s *Sick, w ward) error {
-	if _, err := b.sim.requests(ctx, true); err != nil {
+// settling is how long it takes from when a runtime is known not to answer until it is asked as seldom as ever: pauses between probes
+// double from a second to a minute.
+const settling = time.Minute
+
+// countRequests counts those to the sick: while the pauses between probes still grow and a disturbed window is made, and after that.
+func (b *bench) countRequests(ctx context.Context, s *Sick, w ward) (err error) {
+	s.RequestsAtFirst, err = b.requestsDuring(ctx, w, min(settling, b.o.sick), func() error { return b.disturbed(ctx, s, w) })
+	if err != nil {
 		return err
+	}
+	s.Requests, err = b.requestsDuring(ctx, w, b.o.sick, func() error { return nil })
+	return err
+}
+
+// requestsDuring counts those to the sick while something is done, and for some time at least.
+func (b *bench) requestsDuring(ctx context.Context, w ward, least time.Duration, do func() error) (*SickRequests, error) {
+	if _, err := b.sim.requests(ctx, true); err != nil {
+		return nil, err
 	}
 	begun := time.Now()
-	if err := b.disturbed(ctx, s, w); err != nil {
-		return err
+	if err := do(); err != nil {
+		return nil, err
 	}
-	if err := wait.For(ctx, time.Until(begun.Add(b.o.sick))); err != nil {
-		return err
+	if err := wait.For(ctx, time.Until(begun.Add(least))); err != nil {
+		return nil, err
 	}
 	r := &SickRequests{Minutes: time.Since(begun).Minutes(), PerMinute: map[string]float64{}}
 	for i, kind := range sickness {
@@ -155,13 +169,12 @@ func (b *bench) countRequests(ctx context.Context, s *Sick, w ward) error {
 		}
 		n, err := b.sim.requestsOf(ctx, w.groups[i])
 		if err != nil {
-			return err
+			return nil, err
 		}
 		r.PerMinute[kind.name] = float64(n) / float64(len(w.groups[i])) / r.Minutes
 		r.Requests += n
 	}
-	s.Requests = r
-	return nil
+	return r, nil
 }
 
 // recover makes all well again.

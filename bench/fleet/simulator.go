@@ -102,7 +102,7 @@ func (s simulator) requestsBy(ctx context.Context, agent string, reset bool) (ma
 	return byVerb(counts, agent), nil
 }
 
-// requestsOf are the product's to some clusters since the last reset.
+// requestsOf are the product's to some clusters since the last reset, and connections that got no answer, which only the product makes.
 func (s simulator) requestsOf(ctx context.Context, names []string) (int, error) {
 	counts := map[string][]dial.Count{}
 	if err := s.call(ctx, http.MethodGet, "/requests", nil, &counts); err != nil {
@@ -110,7 +110,7 @@ func (s simulator) requestsOf(ctx context.Context, names []string) (int, error) 
 	}
 	n := 0
 	for _, name := range names {
-		n += total(byVerb(counts[name], agent))
+		n += total(byVerb(counts[name], agent)) + byVerb(counts[name], "")[dial.VerbConnect]
 	}
 	return n, nil
 }

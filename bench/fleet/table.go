@@ -164,15 +164,26 @@ func (r *Results) printBurst(w io.Writer) {
 
 func (r *Results) printSick(w io.Writer) {
 	s := r.Sick
-	if s == nil || s.Requests == nil || s.Each == nil {
+	if s == nil || s.RequestsAtFirst == nil || s.Requests == nil || s.Each == nil {
 		return
 	}
 	fmt.Fprintf(w, "\n%d sick runtimes, of which %d were noticed after %.0f s\t\n", s.Runtimes, s.Noticed, s.NoticeSeconds)
-	fmt.Fprintf(w, "requests to each per minute, in the %.1f minutes after that\t%v\t\n", s.Requests.Minutes, s.Requests.PerMinute)
+	for _, q := range []*SickRequests{s.RequestsAtFirst, s.Requests} {
+		fmt.Fprintf(w, "requests to each per minute, in the %.1f minutes after that\t%s\t\n", q.Minutes, rates(q.PerMinute))
+	}
 	fmt.Fprintf(w, "in all its %.1f minutes, each has log lines\t%.2f\t\n", s.Each.Minutes, s.Each.LogLines)
 	fmt.Fprintf(w, "writes of its status (most of any)\t%.2f (%d)\t\n", s.Each.StatusWrites, s.Each.MostStatusWrites)
 	fmt.Fprintf(w, "went to and fro between reachable and not\t%d\t\n", s.Each.Flapped)
 	fmt.Fprintf(w, "s until all were well again\t%.1f\t\n", s.RecoverySeconds)
+}
+
+// rates lists numbers per minute.
+func rates(of map[string]float64) string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(of)) {
+		out = append(out, fmt.Sprintf("%s %.2f", name, of[name]))
+	}
+	return strings.Join(out, ", ")
 }
 
 func (r *Results) printFigures(w io.Writer) {
