@@ -71,7 +71,7 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 	}
 	sources := cp.sources(mgr.GetAPIReader())
 	fleet, err := controllers.New(controllers.Options{
-		Manager: mgr, Providers: h.providers, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
+		Manager: mgr, Providers: h.providers, Namespace: cp.cfg.Namespace, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
 		Sources: sources, Poll: cp.cfg.Sources.PollInterval, Renderer: cp.renderer(sources), Reconcilers: cp.cfg.Reconcilers,
 		PostRender: cp.cfg.PostRender,
 		Engine:     cp.engine(), Verify: cp.cfg.VerifyInterval, Shard: shard,

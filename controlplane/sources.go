@@ -100,7 +100,8 @@ func (cp *ControlPlane) sources(live client.Reader) source.Fetcher {
 		Credentials: secretsOf(live, cp.cfg.Namespace), Mirrors: s.Mirrors, CacheDir: s.CacheDir, CacheBytes: s.CacheBytes,
 		PerHost: s.PerHost, Rate: s.RatePerHost, PrivateHosts: s.PrivateHosts,
 	})
-	return rooted(cp.cfg.SourceRoot, source.Polled(mux, sourceCacheBytes, s.PollInterval*4/5)) // due, a fifth more included, whenever it is polled
+	polled := source.Polled(mux, sourceCacheBytes, s.PollInterval*4/5) // due, a fifth more included, whenever it is polled
+	return recent(rooted(cp.cfg.SourceRoot, polled), localRecent)
 }
 
 // secretsOf reads credentials from Secrets when they are used: nothing is kept of them. Only Secrets that say so are for sources:

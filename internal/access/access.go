@@ -7,6 +7,7 @@ package access
 
 import (
 	"cmp"
+	"container/list"
 	"context"
 	"errors"
 	"fmt"
@@ -53,8 +54,10 @@ type Options struct {
 	// Remember is how long a runtime that did not answer several times in a row is not asked again by Identify, unless its kubeconfig changes: others probe
 	// it. Default: not at all.
 	Remember time.Duration
-	// Idle is how long an unused connection is kept. Default: 5 m.
-	Idle time.Duration
+	// Idle is how long an unused connection is kept, IdleMost how many are: work on a runtime comes in bursts, and each connection
+	// takes memory. Default: 10 s, 64.
+	Idle     time.Duration
+	IdleMost int
 }
 
 // Pool is the connections to all runtimes. It is safe for concurrent use.
@@ -63,6 +66,7 @@ type Pool struct {
 
 	mu      sync.Mutex
 	entries map[types.NamespacedName]*entry
+	unused  *list.List   // of names, of those in entries that nobody uses; the one that was used last is the last
 	closed  remote.Stats // of connections that are no more
 }
 
@@ -78,24 +82,26 @@ type entry struct {
 	at    time.Time // of that
 	fails int       // in a row
 
-	users int       // guarded by the pool's lock
-	used  time.Time // guarded by the pool's lock
+	// The pool's lock guards these.
+	users  int
+	used   time.Time
+	unused *list.Element // its place in Pool.unused, nil while it is used
 }
 
 // New makes a Pool without connections.
 func New(o Options) *Pool {
-	o.Idle = cmp.Or(o.Idle, 5*time.Minute)
+	o.Idle, o.IdleMost = cmp.Or(o.Idle, 10*time.Second), cmp.Or(o.IdleMost, 64)
 	if o.Ask == nil {
 		o.Ask = func(context.Context) func(bool) { return func(bool) {} }
 	}
-	return &Pool{o: o, entries: map[types.NamespacedName]*entry{}, closed: remote.Stats{}}
+	return &Pool{o: o, entries: map[types.NamespacedName]*entry{}, unused: list.New(), closed: remote.Stats{}}
 }
 
 // Get is the connection to a runtime, until release is called. The runtime is asked who it is where that is not known: once
 // for each kubeconfig. Errors: *Error where there is nothing to connect to; what module.Runtime.Probe returns.
 func (p *Pool) Get(ctx context.Context, name types.NamespacedName) (rt *module.Runtime, release func(), err error) {
 	e := p.enter(name)
-	leave := sync.OnceFunc(func() { p.leave(e) })
+	leave := sync.OnceFunc(func() { p.leave(name, e) })
 	rt, err = p.connect(ctx, name, e)
 	if err != nil {
 		leave()
@@ -127,7 +133,7 @@ func (p *Pool) Identify(ctx context.Context, r *v1beta2.Runtime) (Known, error) 
 		return Known{UID: uid, Version: kubernetes, Kubeconfig: version}, nil
 	}
 	e := p.enter(name)
-	defer p.leave(e)
+	defer p.leave(name, e)
 	if err := p.remembered(e, version); err != nil {
 		return Known{}, err
 	}
@@ -176,14 +182,31 @@ func (p *Pool) enter(name types.NamespacedName) *entry {
 		p.entries[name] = e
 	}
 	e.users++
+	if e.unused != nil {
+		p.unused.Remove(e.unused)
+		e.unused = nil
+	}
 	return e
 }
 
-func (p *Pool) leave(e *entry) {
+func (p *Pool) leave(name types.NamespacedName, e *entry) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	e.users--
 	e.used = time.Now()
+	if e.users > 0 {
+		return
+	}
+	e.unused = p.unused.PushBack(name)
+	if p.unused.Len() > p.o.IdleMost {
+		p.dropFirst()
+	}
+}
+
+// dropFirst closes the connection that has not been used for longest. The pool's lock is held.
+func (p *Pool) dropFirst() {
+	name := p.unused.Front().Value.(types.NamespacedName)
+	p.drop(name, p.entries[name])
 }
 
 // connect makes the connection, or checks that it is still the one that the Secret says.
@@ -358,6 +381,10 @@ func (p *Pool) drop(name types.NamespacedName, e *entry) {
 	if e.users > 0 {
 		return
 	}
+	if e.unused != nil {
+		p.unused.Remove(e.unused)
+		e.unused = nil
+	}
 	delete(p.entries, name)
 	c := e.client.Load()
 	if c == nil {
@@ -387,10 +414,11 @@ func (p *Pool) Run(ctx context.Context) error {
 func (p *Pool) closeOlder(than time.Time) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	for name, e := range p.entries {
-		if !e.used.After(than) {
-			p.drop(name, e)
+	for first := p.unused.Front(); first != nil; first = p.unused.Front() {
+		if p.entries[first.Value.(types.NamespacedName)].used.After(than) {
+			return
 		}
+		p.dropFirst()
 	}
 }
 

@@ -110,18 +110,14 @@ func ships(p *Plan, namespace string) bool {
 	})
 }
 
-// widen makes the parent a superset of what the runtime will have, before it has it. From then on until the end, the parent
-// has no digests of another bundle: what is in the runtime is a mixture.
+// widen makes the parent a superset of what the runtime will have, before it has it. What digests it has stay: they are of the bundle
+// that was last applied to the end, and each object says by its own digest which it is of.
 func (s *Set) widen(ctx context.Context, p *Plan) error {
 	kinds, spaces := used(p)
 	next := s.parent
 	next.kinds = union(s.parent.kinds, kinds)
 	next.namespaces = union(s.parent.namespaces, spaces)
-	mixed := s.parent.bundle != "" && s.parent.bundle != p.bundle.Digest
-	if mixed {
-		next.input, next.bundle = "", ""
-	}
-	if s.parent.found && !mixed && len(next.kinds) == len(s.parent.kinds) && len(next.namespaces) == len(s.parent.namespaces) {
+	if s.parent.found && len(next.kinds) == len(s.parent.kinds) && len(next.namespaces) == len(s.parent.namespaces) {
 		return nil
 	}
 	return s.writeParent(ctx, next)

@@ -54,11 +54,12 @@ var imports = map[string][]string{
 	"internal/sops":             {},
 	"internal/values":           {"api/v1beta2", "internal/module", "internal/sops"},
 	"internal/access":           {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
+	"internal/journal":          {},
 	"internal/controllers": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
 		"internal/controllers/kyma/module", "internal/controllers/kyma/status", "internal/controllers/poll", "internal/controllers/runtime/drift",
 		"internal/controllers/runtime/lifecycle", "internal/controllers/values", "internal/engine", "internal/fleet", "internal/infra",
-		"internal/module", "internal/remote", "internal/render", "internal/shard", "internal/source", "reconciler",
+		"internal/journal", "internal/module", "internal/remote", "internal/render", "internal/shard", "internal/source", "reconciler",
 	},
 	"internal/controllers/catalog":           {"api/v1beta2", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
 	"internal/controllers/kyma/lifecycle":    {"api/v1beta2", "internal/access", "internal/catalog", "internal/controllers/kyma/status", "internal/engine", "internal/fleet"},
@@ -68,7 +69,7 @@ var imports = map[string][]string{
 	"internal/controllers/runtime/lifecycle": {"api/v1beta2", "internal/access", "internal/catalog", "internal/engine", "internal/fleet", "internal/infra"},
 	"internal/controllers/kyma/module": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/kyma/status", "internal/engine",
-		"internal/fleet", "internal/module", "internal/render", "internal/source", "internal/values", "reconciler",
+		"internal/fleet", "internal/journal", "internal/module", "internal/render", "internal/source", "internal/values", "reconciler",
 	},
 	"internal/controllers/runtime/drift": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/bundle", "internal/cluster", "internal/controllers/kyma/status",

@@ -46,6 +46,7 @@ import (
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/fleet"
 	"github.com/kyma-project/mothership/internal/infra"
+	"github.com/kyma-project/mothership/internal/journal"
 	"github.com/kyma-project/mothership/internal/module"
 	"github.com/kyma-project/mothership/internal/remote"
 	"github.com/kyma-project/mothership/internal/render"
@@ -60,6 +61,8 @@ type Options struct {
 	Manager ctrl.Manager
 	// Providers of clusters by name. Needed.
 	Providers map[string]infra.Provider
+	// Namespace of what the control plane keeps for itself. Needed.
+	Namespace string
 	// Owner is the identity of the control plane, Key that of its input digests. Needed.
 	Owner string
 	Key   []byte
@@ -97,6 +100,7 @@ type Fleet struct {
 	kymas    *kymalifecycle.Controller
 	runtimes *runtimelifecycle.Controller
 	share    *share
+	journal  *journal.Journal
 	suspects fleet.Suspects
 	claims   fleet.Claims
 	metrics  *metrics
@@ -131,6 +135,10 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 	cached, live, events := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("mothership")
 	queue := &fleet.Queue{Engine: f.engine, Owns: f.share.owns}
 	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection, Admit: f.share.admit, Ask: ask, Remember: o.Engine.Probe.Max * 4 / 3})
+	f.journal = journal.New(journal.Options{
+		Reader: live, Writer: cached, Namespace: o.Namespace, Owns: f.share.has,
+		SlotOf: func(runtime types.NamespacedName) journal.Slot { return journal.Slot(shard.SlotOf(runtime.String())) },
+	})
 	f.status = status.New(status.Options{
 		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Behind: f.engine.Throttle,
 		Log: o.Log.WithName("status"),
@@ -144,7 +152,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 	})
 	f.modules = kymamodule.New(kymamodule.Options{
 		Cache: cached, Live: live, Writer: cached, Catalog: store, Access: f.access, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
-		Builtin: builtin, Custom: o.Reconcilers, Wake: f.engine.Wake, Events: events, Ready: f.metrics.ready,
+		Journal: f.journal, Builtin: builtin, Custom: o.Reconcilers, Wake: f.engine.Wake, Events: events, Ready: f.metrics.ready,
 		Working: func(runtime types.NamespacedName, module string) func() { return f.drift.Working(runtime, module) },
 		Removed: func(runtime types.NamespacedName, module string) { f.drift.Unwatch(runtime, module) },
 	})
@@ -157,7 +165,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 	})
 	f.kymas = kymalifecycle.New(kymalifecycle.Options{
 		Client: cached, Catalog: store, Engine: queue, Status: f.status, Suspects: &f.suspects, Claims: &f.claims,
-		Forget: f.forget, Verify: o.Verify, Owns: f.share.hasIfShared(),
+		Forget: f.forgetAll, Verify: o.Verify, Owns: f.share.hasIfShared(),
 	})
 	f.runtimes = runtimelifecycle.New(runtimelifecycle.Options{
 		Client: cached, Providers: o.Providers, Access: f.access, Engine: queue, Catalog: store, Suspects: &f.suspects, Events: events,
@@ -179,6 +187,12 @@ func (f *Fleet) applied(runtime string, b *apply.Baseline) {
 func (f *Fleet) forget(runtime types.NamespacedName) {
 	f.drift.Forget(runtime)
 	f.access.Forget(runtime)
+}
+
+// forgetAll is forget of a runtime whose Kyma is gone.
+func (f *Fleet) forgetAll(runtime types.NamespacedName) {
+	f.journal.Forget(runtime)
+	f.forget(runtime)
 }
 
 // run passes the engine's work on: that of a runtime itself, and that of a module.
@@ -211,18 +225,40 @@ func (f *Fleet) Run(ctx context.Context) error {
 	if err := f.claim(ctx); err != nil {
 		return err
 	}
-	writing, stopWriting := context.WithCancel(context.WithoutCancel(ctx))
-	defer stopWriting()
-	written := make(chan error, 1)
-	go func() { written <- f.status.Run(writing) }() // ended below
+	if f.o.Shard == nil {
+		if err := f.remember(ctx, func(journal.Slot) bool { return true }); err != nil {
+			return err
+		}
+	}
+	stopJournal := beside(ctx, f.journal.Run)
+	stopWriting := beside(ctx, f.status.Run)
 	rest := make(chan error, 3)
 	go func() { rest <- f.access.Run(ctx) }() // end with the context, waited for below
 	go func() { rest <- f.poll.Run(ctx) }()
 	go func() { rest <- f.drift.Watches(ctx) }()
 	stopSharing := f.share.start(ctx)
 	err := errors.Join(f.engine.Run(ctx), <-rest, <-rest, <-rest)
-	stopWriting()
-	return errors.Join(err, <-written, stopSharing())
+	return errors.Join(err, stopWriting(), stopJournal(), stopSharing())
+}
+
+// beside runs something that goes on when the context ends, until stop is called, which waits for its end.
+func beside(ctx context.Context, run func(context.Context) error) (stop func() error) {
+	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	ended := make(chan error, 1)
+	go func() { ended <- run(ctx) }() // ended by stop
+	return func() error {
+		cancel()
+		return <-ended
+	}
+}
+
+// remember reads what whoever had these slots before has left in the journal: those modules are looked at in their runtimes.
+func (f *Fleet) remember(ctx context.Context, has func(journal.Slot) bool) error {
+	left, err := f.journal.Load(ctx, has)
+	if len(left) > 0 {
+		f.o.Log.Info("Looking at modules whose change was cut short", "modules", len(left))
+	}
+	return err
 }
 
 // claim gives each Kyma the cluster that it has had before, before anybody else can take it. Of two that say so, the older one.

@@ -12,6 +12,7 @@ import (
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/fleet"
+	"github.com/kyma-project/mothership/internal/journal"
 	"github.com/kyma-project/mothership/internal/shard"
 )
 
@@ -128,6 +129,7 @@ func (s *share) moved(gained, lost []shard.Slot) {
 
 // letGo ends what goes on with the runtimes of slots, and forgets them.
 func (s *share) letGo(slots map[shard.Slot]bool) {
+	s.fleet.journal.Leave(func(slot journal.Slot) bool { return slots[shard.Slot(slot)] })
 	ctx, cancel := context.WithTimeout(context.Background(), freshTimeout)
 	defer cancel()
 	err := s.each(ctx, slots, func(k *v1beta2.Kyma) { s.fleet.kymas.Lost(ctx, k) }, func(r *v1beta2.Runtime) {
@@ -170,6 +172,9 @@ func (s *share) next() map[shard.Slot]bool {
 // begin waits until the caches are as new as what the replica before us saw, and has everything looked at.
 func (s *share) begin(ctx context.Context, slots map[shard.Slot]bool) error {
 	if err := s.fresh(ctx, slots); err != nil {
+		return err
+	}
+	if err := s.fleet.remember(ctx, func(slot journal.Slot) bool { return slots[shard.Slot(slot)] }); err != nil {
 		return err
 	}
 	s.activate(slots)

@@ -9,8 +9,9 @@
 //
 // # Invariants
 //
-// Before the first write of other input to a runtime, the status in the control plane no longer says that the old input is what
-// is there: whatever happens then, the next run does not take it for true. Waits are registered before facts are read.
+// Before the first write of other input to a runtime, the module is in the journal: whatever happens then, the next run does not take
+// the status, which still says that the old input is what is there, for true. It stays there until a status that is true again is
+// written. Waits are registered before facts are read.
 //
 // The package may import what is below the controllers; other controllers know it by the engine only.
 package module
@@ -22,6 +23,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
@@ -34,6 +36,7 @@ import (
 	"github.com/kyma-project/mothership/internal/controllers/kyma/status"
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/fleet"
+	"github.com/kyma-project/mothership/internal/journal"
 	builtin "github.com/kyma-project/mothership/internal/module"
 	"github.com/kyma-project/mothership/reconciler"
 )
@@ -54,6 +57,8 @@ type Options struct {
 	Suspects *fleet.Suspects
 	// Claims say which Kyma has which cluster.
 	Claims *fleet.Claims
+	// Journal remembers which modules are being changed.
+	Journal *journal.Journal
 	// Builtin is the component reconciler of templates that name none, Custom are the others, by name.
 	Builtin *builtin.Reconciler
 	Custom  map[string]reconciler.Reconciler
@@ -70,7 +75,10 @@ type Options struct {
 }
 
 // Controller works on modules. It is safe for concurrent use on different keys.
-type Controller struct{ o Options }
+type Controller struct {
+	o      Options
+	events *rate.Limiter
+}
 
 // New makes a Controller.
 func New(o Options) *Controller {
@@ -83,7 +91,7 @@ func New(o Options) *Controller {
 	if o.Ready == nil {
 		o.Ready = func(time.Duration) {}
 	}
-	return &Controller{o: o}
+	return &Controller{o: o, events: rate.NewLimiter(eventsPerSecond, eventsBurst)}
 }
 
 var _ engine.Runner = (*Controller)(nil)
@@ -122,7 +130,7 @@ func (c *Controller) say(a action, r *engine.Run, o *observation) engine.Result 
 	case actUnmanage:
 		return c.unmanage(o)
 	case actForget:
-		c.o.Status.Gone(o.name, o.key.Component)
+		c.o.Status.Gone(o.name, o.key.Component, c.o.Journal.Ending(o.entry()))
 		return engine.Result{Outcome: engine.Done, Message: "forgotten"}
 	case actWait:
 		return c.wait(o)
@@ -196,7 +204,11 @@ func (c *Controller) report(o *observation, change func(*v1beta2.ModuleStatus)) 
 		m.Version = o.desired.Version
 	}
 	change(&m)
-	c.o.Status.Report(o.name, status.Report{Module: m, Generation: o.kyma.Generation, RuntimeUID: o.uid})
+	r := status.Report{Module: m, Generation: o.kyma.Generation, RuntimeUID: o.uid, Lazily: o.lazily}
+	if m.InputDigest == "" || o.complete {
+		r.Written = o.end // from then on, the status is true
+	}
+	c.o.Status.Report(o.name, r)
 }
 
 // work lets the component reconciler install, change or remove the module.
@@ -222,6 +234,7 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 	if o.current == nil {
 		c.begin(o)
 	}
+	o.end = c.o.Journal.Ending(o.entry())
 	req := reconciler.Request{Component: o.component, Runtime: rt, Facts: o.facts, Checkpoint: c.checkpoint(ctx, r, o)}
 	defer c.o.Working(o.name, o.key.Component)()
 	log.V(1).Info("Reconciling", "deleting", o.component.Deleting, "version", o.desired.Version)
@@ -255,7 +268,7 @@ func (c *Controller) taken(o *observation, owner types.NamespacedName) engine.Re
 	return engine.Result{Outcome: engine.Unreachable, Message: err.Message}
 }
 
-// begin reports that work starts where that is news: from the first write on, the digests of the status no longer hold.
+// begin reports that work starts: from the first write on, the digests of the status no longer hold.
 func (c *Controller) begin(o *observation) {
 	state, message := v1beta2.StateProcessing, "installing "+o.desired.Version
 	if o.component.Deleting {
@@ -266,8 +279,8 @@ func (c *Controller) begin(o *observation) {
 	})
 }
 
-// checkpoint is where a run may stop. Before the first write of other input, the status must have said that the old digests no
-// longer hold; a repair of what is there needs no such word.
+// checkpoint is where a run may stop. Before the first write of other input, the journal must have it where the status vouches for the
+// old; a repair of what is there needs no such word. That the work has begun is told to people if it takes a while.
 func (c *Controller) checkpoint(ctx context.Context, r *engine.Run, o *observation) func() error {
 	return func() error {
 		if err := r.Checkpoint(); err != nil {
@@ -280,8 +293,14 @@ func (c *Controller) checkpoint(ctx context.Context, r *engine.Run, o *observati
 		if o.current == nil || o.current.InputDigest == "" || (o.unchanged() && !o.component.Deleting) {
 			return nil
 		}
+		end, err := c.o.Journal.Begin(ctx, o.entry())
+		if err != nil {
+			return err
+		}
+		o.end, o.lazily = end, true
 		c.begin(o)
-		return c.o.Status.Written(ctx, o.name)
+		o.lazily = false
+		return nil
 	}
 }
 

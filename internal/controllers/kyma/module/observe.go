@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"time"
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
@@ -16,6 +17,7 @@ import (
 	"github.com/kyma-project/mothership/internal/catalog"
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/fleet"
+	"github.com/kyma-project/mothership/internal/journal"
 	builtin "github.com/kyma-project/mothership/internal/module"
 	"github.com/kyma-project/mothership/internal/render"
 	"github.com/kyma-project/mothership/internal/source"
@@ -51,13 +53,24 @@ type observation struct {
 	uid, recorded string
 	// shaky says that the runtime answers now and then: nobody is told that it does.
 	shaky bool
-	// touched says that something may have been written to the runtime.
-	touched bool
+	// touched says that something may have been written to the runtime, complete that the run came to its end after that.
+	touched, complete bool
+	// end takes the module out of the journal, nil if it is not in there.
+	end func()
+	// lazily says that the next report may wait.
+	lazily bool
+	// began is when the run did.
+	began time.Time
+}
+
+// entry names the module in the journal.
+func (o *observation) entry() journal.Entry {
+	return journal.Entry{Runtime: o.name, Module: o.key.Component}
 }
 
 // observe gathers what is known without asking the runtime.
 func (c *Controller) observe(ctx context.Context, r run) (*observation, error) {
-	o := &observation{key: r.Key(), name: fleet.RuntimeOf(r.Key()), kyma: &v1beta2.Kyma{}}
+	o := &observation{key: r.Key(), name: fleet.RuntimeOf(r.Key()), kyma: &v1beta2.Kyma{}, began: time.Now()}
 	if err := c.o.Cache.Get(ctx, o.name, o.kyma, client.UnsafeDisableDeepCopy); err != nil { // it is not changed here
 		return nil, fmt.Errorf("reading Kyma %s: %w", o.name, err)
 	}
@@ -72,7 +85,7 @@ func (c *Controller) observe(ctx context.Context, r run) (*observation, error) {
 	if err := c.readRuntime(ctx, o); err != nil || !o.wanted {
 		return o, err
 	}
-	o.problem, o.suspect = o.desired.Problem, c.o.Suspects.Has(o.key)
+	o.problem, o.suspect = o.desired.Problem, c.o.Suspects.Has(o.key) || c.o.Journal.Has(o.entry())
 	if o.problem == nil && !o.desired.Unmanaged {
 		if err := c.describe(ctx, r, o); err != nil {
 			return nil, err

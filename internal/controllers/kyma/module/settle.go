@@ -68,11 +68,13 @@ func (c *Controller) done(ctx context.Context, r *engine.Run, o *observation, re
 		log.Info("Removed the module")
 		c.event(o, corev1.EventTypeNormal, "ModuleRemoved", "Remove", "Module "+o.desired.Name+" was removed")
 		c.o.Removed(o.name, o.key.Component)
-		c.o.Status.Gone(o.name, o.key.Component)
+		c.o.Status.Gone(o.name, o.key.Component, o.end)
 		return engine.Result{Outcome: engine.Done, Message: "removed"}
 	}
 	out := engine.Result{Outcome: engine.Done, Message: "ready"}
 	first := o.current == nil || o.current.State != v1beta2.StateReady
+	upgraded := !first && o.current.Version != o.desired.Version
+	o.complete = true
 	c.report(o, func(m *v1beta2.ModuleStatus) {
 		m.State, m.InputDigest, m.BundleDigest = v1beta2.StateReady, result.InputDigest, result.BundleDigest
 		m.Version, m.Revision = o.desired.Version, result.Revision
@@ -84,19 +86,19 @@ func (c *Controller) done(ctx context.Context, r *engine.Run, o *observation, re
 			out.After = contestedAgain
 		}
 	})
-	if first {
+	if first || upgraded {
 		log.Info("The module is ready", "version", o.desired.Version)
-		c.event(o, corev1.EventTypeNormal, "ModuleReady", "Install", fmt.Sprintf("Module %s %s is ready", o.desired.Name, o.desired.Version))
+		c.eventOfMany(o, "ModuleReady", "Install", fmt.Sprintf("Module %s %s is ready", o.desired.Name, o.desired.Version))
 		c.o.Ready(sinceChange(o))
 	}
 	c.o.Wake(o.key.Runtime, v1beta2.FactModulePrefix+o.desired.Name)
 	return out
 }
 
-// sinceChange is how long ago the module stopped being ready; zero if it never was anything else.
+// sinceChange is how long ago the module stopped being ready; where nobody was told that it did, how long the run took.
 func sinceChange(o *observation) time.Duration {
-	if o.current == nil || o.current.LastTransitionTime.IsZero() {
-		return 0
+	if o.current == nil || o.current.LastTransitionTime.IsZero() || o.current.State == v1beta2.StateReady {
+		return time.Since(o.began)
 	}
 	return time.Since(o.current.LastTransitionTime.Time)
 }
@@ -245,6 +247,19 @@ func (c *Controller) event(o *observation, kind, reason, action, note string) {
 		TypeMeta:   metav1.TypeMeta{APIVersion: v1beta2.GroupVersion.String(), Kind: "ModuleTemplate"},
 		ObjectMeta: metav1.ObjectMeta{Namespace: o.name.Namespace, Name: o.desired.Name + "-" + o.desired.Version},
 	}, kind, reason, action, note)
+}
+
+// Events of what many modules do at the same time, such as being upgraded, are for people: a wave of thousands of them is not.
+const (
+	eventsPerSecond = 5
+	eventsBurst     = 200
+)
+
+// eventOfMany records that something went well, as long as not too much does.
+func (c *Controller) eventOfMany(o *observation, reason, action, note string) {
+	if c.events.Allow() {
+		c.event(o, corev1.EventTypeNormal, reason, action, note)
+	}
 }
 
 // eventOn records an event at the Kyma. What it is related to tells it from others: of events that differ in their note only, the

@@ -25,10 +25,12 @@ type changes struct {
 	runtimeUID string
 	// reachable is the condition of that; nil if nothing is known.
 	reachable *metav1.Condition
+	// after is whom to tell once the modules' reports are written, by name.
+	after map[string][]func()
 }
 
 func newChanges() *changes {
-	return &changes{modules: map[string]*v1beta2.ModuleStatus{}, evaluated: map[string]int64{}}
+	return &changes{modules: map[string]*v1beta2.ModuleStatus{}, evaluated: map[string]int64{}, after: map[string][]func(){}}
 }
 
 // over lays newer changes over these.
@@ -41,6 +43,9 @@ func (c *changes) over(newer *changes) {
 	}
 	for name, m := range newer.modules {
 		c.modules[name] = m
+	}
+	for name, list := range newer.after {
+		c.after[name] = append(c.after[name], list...)
 	}
 	for name, generation := range newer.evaluated {
 		c.evaluated[name] = max(generation, c.evaluated[name])

@@ -18,7 +18,7 @@ func TestOwner(t *testing.T) {
 	report := Report{Module: v1beta2.ModuleStatus{Name: "a", State: v1beta2.StateReady}}
 	w.Report(kyma, report)
 	w.Touch(kyma)
-	w.Gone(kyma, "a")
+	w.Gone(kyma, "a", nil)
 	if len(w.open) > 0 || w.queue.Len() > 0 {
 		t.Errorf("kept of another's: %v", w.open)
 	}

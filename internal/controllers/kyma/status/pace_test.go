@@ -99,25 +99,6 @@ func TestALargeStatusIsWrittenSeldom(t *testing.T) {
 	})
 }
 
-func TestWhoWaitsForAWriteWaitsForNothingElse(t *testing.T) {
-	t.Parallel()
-	paced(t, func(t *testing.T, w *Writer, s *slow, name types.NamespacedName, _ func()) {
-		begun := time.Now()
-		report(w, name, "web", v1beta2.StateReady)
-		<-time.After(1500 * time.Millisecond) // the first write has ended, and rests until 4 s
-		report(w, name, "web", v1beta2.StateProcessing)
-		if err := w.Written(t.Context(), name); err != nil {
-			t.Fatal(err)
-		}
-		if took := time.Since(begun); took > 3*time.Second {
-			t.Errorf("written after %s; want it at once, 2.5 s", took)
-		}
-		if _, states := s.written(begun); states["web"] != v1beta2.StateProcessing {
-			t.Errorf("written: %v", states)
-		}
-	})
-}
-
 func TestAtTheEndNothingRests(t *testing.T) {
 	t.Parallel()
 	paced(t, func(t *testing.T, w *Writer, s *slow, name types.NamespacedName, end func()) {

@@ -134,9 +134,6 @@ func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (c *changes, m
 	if w.ending {
 		return c, time.Time{}, time.Time{}
 	}
-	if a.settled != nil { // somebody waits for it before the runtime is written to
-		return c, a.at.Add(w.o.Pause), time.Time{}
-	}
 	return c, a.at.Add(w.o.Pause), a.at.Add(rest * a.took)
 }
 
@@ -166,32 +163,6 @@ func (w *Writer) done(kyma types.NamespacedName, c *changes, version string, wro
 			a.pending = nil
 		}
 	}
-	if a.settled != nil && (a.pending == nil || len(a.pending.modules) == 0) {
-		close(a.settled)
-		a.settled = nil
-	}
-}
-
-// Written waits until all that was reported on a Kyma's modules is written, or the context ends.
-func (w *Writer) Written(ctx context.Context, kyma types.NamespacedName) error {
-	w.mu.Lock()
-	a := w.open[kyma]
-	if a == nil || a.pending == nil || len(a.pending.modules) == 0 {
-		w.mu.Unlock()
-		return nil
-	}
-	if a.settled == nil {
-		a.settled = make(chan struct{})
-	}
-	settled := a.settled
-	w.mu.Unlock()
-	w.queue.Add(kyma) // it may rest
-	select {
-	case <-settled:
-		return nil
-	case <-ctx.Done():
-		return fmt.Errorf("waiting for the status of Kyma %s to be written: %w", kyma, context.Cause(ctx))
-	}
 }
 
 // sweep forgets what the cache must have shown by now.
@@ -208,11 +179,15 @@ func (w *Writer) sweep(now time.Time) {
 // sweepAge is how long a write is remembered at most for a cache that does not show it.
 const sweepAge = time.Minute
 
-// subtract drops what was written, unless it was replaced meanwhile.
+// subtract drops what was written, unless it was replaced meanwhile, and tells those who wait for it.
 func (c *changes) subtract(written *changes) {
 	for name, m := range written.modules {
 		if now, ok := c.modules[name]; ok && now == m {
+			for _, f := range c.after[name] {
+				f()
+			}
 			delete(c.modules, name)
+			delete(c.after, name)
 		}
 	}
 	for name, generation := range written.evaluated {

@@ -71,8 +71,6 @@ type account struct {
 	at      time.Time
 	// took is how long that write took.
 	took time.Duration
-	// settled is closed when nothing is pending; nil if nobody waits for that.
-	settled chan struct{}
 }
 
 // New makes a Writer; Run makes it work.
@@ -108,12 +106,27 @@ type Report struct {
 	Generation int64
 	// RuntimeUID of the cluster it was found in; empty if it was not asked.
 	RuntimeUID string
+	// Written is called once the status has this report, or a later one on the same module. It must not block, nor call the Writer. It
+	// is not called if the Kyma is gone before. Default: nobody is told.
+	Written func()
+	// Lazily has the report written only if nothing else is to be written within a second: what is over sooner is not worth a write.
+	Lazily bool
 }
+
+// lazily is how long a report waits that says that something has begun.
+const lazily = time.Second
 
 // Report reports on a module.
 func (w *Writer) Report(kyma types.NamespacedName, r Report) {
 	c := newChanges()
 	c.modules[r.Module.Name], c.evaluated[r.Module.Name], c.runtimeUID = &r.Module, r.Generation, r.RuntimeUID
+	if r.Written != nil {
+		c.after[r.Module.Name] = []func(){r.Written}
+	}
+	if r.Lazily {
+		w.later(kyma, c, lazily)
+		return
+	}
 	w.add(kyma, c)
 }
 
@@ -125,13 +138,16 @@ func (w *Writer) Evaluated(k *v1beta2.Kyma, module string) {
 	}
 	c := newChanges()
 	c.evaluated[module] = k.Generation
-	w.later(client.ObjectKeyFromObject(k), c)
+	w.later(client.ObjectKeyFromObject(k), c, soon)
 }
 
-// Gone reports that a module is no longer in the runtime.
-func (w *Writer) Gone(kyma types.NamespacedName, module string) {
+// Gone reports that a module is no longer in the runtime. written is as in Report.
+func (w *Writer) Gone(kyma types.NamespacedName, module string, written func()) {
 	c := newChanges()
 	c.modules[module] = nil
+	if written != nil {
+		c.after[module] = []func(){written}
+	}
 	w.add(kyma, c)
 }
 
@@ -150,15 +166,15 @@ func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 
 // Touch has the status computed anew, from what is known, soon: what modules report meanwhile goes into the same write, and none of
 // them waits for one more.
-func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges()) }
+func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges(), soon) }
 
 // soon is longer than it takes until a module's run reports that it begins.
 const soon = 100 * time.Millisecond
 
-func (w *Writer) later(kyma types.NamespacedName, c *changes) {
+func (w *Writer) later(kyma types.NamespacedName, c *changes, after time.Duration) {
 	if w.o.Owns(kyma) {
 		w.keep(kyma, c)
-		w.queue.AddAfter(kyma, soon)
+		w.queue.AddAfter(kyma, after)
 	}
 }
 
@@ -212,9 +228,6 @@ func (w *Writer) account(kyma types.NamespacedName) *account {
 func (w *Writer) Forget(kyma types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if a := w.open[kyma]; a != nil && a.settled != nil {
-		close(a.settled)
-	}
 	delete(w.open, kyma)
 }
 

@@ -6,7 +6,6 @@ import (
 	"os"
 	"slices"
 	"strconv"
-	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -35,6 +34,8 @@ type desk struct {
 	name   types.NamespacedName
 	writer *Writer
 	end    func()
+	// reports that are not written yet.
+	reports sync.WaitGroup
 
 	mu     sync.Mutex
 	cached *v1beta2.Kyma // nil: the cache shows all that is there
@@ -171,8 +172,14 @@ func (d *desk) live() *v1beta2.Kyma {
 }
 
 func (d *desk) report(name string, state v1beta2.State, message string) {
-	d.writer.Report(d.name, Report{Module: v1beta2.ModuleStatus{Name: name, State: state, Message: message}, Generation: 1})
+	d.reports.Add(1)
+	d.writer.Report(d.name, Report{
+		Module: v1beta2.ModuleStatus{Name: name, State: state, Message: message}, Generation: 1, Written: d.reports.Done,
+	})
 }
+
+// written waits until all that was reported is in the status, or was replaced there.
+func (d *desk) written() { d.reports.Wait() }
 
 // until watches the Kyma until it is as wanted.
 func (d *desk) until(want string, ok func(*v1beta2.Kyma) bool) *v1beta2.Kyma {
@@ -249,9 +256,7 @@ func TestWritesBesideOthers(t *testing.T) {
 	d.shows(d.live()) // and the cache is behind
 	for _, s := range []v1beta2.State{v1beta2.StateProcessing, v1beta2.StateError, v1beta2.StateReady} {
 		d.report("a", s, "")
-		if err := d.writer.Written(t.Context(), d.name); err != nil {
-			t.Fatal(err)
-		}
+		d.written()
 		k := d.live()
 		if state(k, "a") != s || k.Annotations["others"] == "" {
 			t.Errorf("a is %s and not %s; annotations %v", state(k, "a"), s, k.Annotations)
@@ -268,13 +273,11 @@ func TestLatestNeverGoesBack(t *testing.T) {
 		s := []v1beta2.State{v1beta2.StateProcessing, v1beta2.StateReady}[i%2]
 		d.report("a", s, "")
 		if i == 5 {
-			d.writer.Gone(d.name, "b")
+			d.writer.Gone(d.name, "b", nil)
 		}
 		for range 3 {
 			d.latest("a", s)
-			if err := d.writer.Written(t.Context(), d.name); err != nil {
-				t.Fatal(err)
-			}
+			d.written()
 		}
 		if i == 7 { // the same again: nothing is written, and nothing forgotten
 			d.report("a", s, "")
@@ -308,9 +311,7 @@ func TestBackToWhatAnOldCacheShows(t *testing.T) {
 	write := func(s v1beta2.State) {
 		t.Helper()
 		d.report("a", s, "")
-		if err := d.writer.Written(t.Context(), d.name); err != nil {
-			t.Fatal(err)
-		}
+		d.written()
 		if got := state(d.live(), "a"); got != s {
 			t.Fatalf("a is %q, and was reported to be %q", got, s)
 		}
@@ -336,9 +337,7 @@ func TestAnswerIsLost(t *testing.T) {
 		return err
 	}})
 	d.report("a", v1beta2.StateReady, "")
-	if err := d.writer.Written(t.Context(), d.name); err != nil {
-		t.Fatal(err)
-	}
+	d.written()
 	if s := state(d.live(), "a"); s != v1beta2.StateReady {
 		t.Errorf("a is %q", s)
 	}
@@ -350,9 +349,7 @@ func TestMessagesPause(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "a")
 	d.report("a", v1beta2.StateError, "0")
-	if err := d.writer.Written(t.Context(), d.name); err != nil {
-		t.Fatal(err)
-	}
+	d.written()
 	first := d.count()
 	for i := range 20 {
 		d.report("a", v1beta2.StateError, strconv.Itoa(i+1))
@@ -364,9 +361,7 @@ func TestMessagesPause(t *testing.T) {
 	d.report("a", v1beta2.StateError, "21")
 	d.report("a", v1beta2.StateReady, "")
 	begun := time.Now()
-	if err := d.writer.Written(t.Context(), d.name); err != nil {
-		t.Fatal(err)
-	}
+	d.written()
 	if took := time.Since(begun); took > pause/2 || state(d.live(), "a") != v1beta2.StateReady {
 		t.Errorf("a change of state took %s; it is %s", took, state(d.live(), "a"))
 	}
@@ -382,9 +377,7 @@ func TestNothingIsWrittenForNothing(t *testing.T) {
 		d.report("a", v1beta2.StateReady, "")
 		d.writer.Evaluated(k, "a")
 		d.writer.Touch(d.name)
-		if err := d.writer.Written(t.Context(), d.name); err != nil {
-			t.Fatal(err)
-		}
+		d.written()
 	}
 	d.end()
 	if n := d.count(); n != before {
@@ -392,25 +385,56 @@ func TestNothingIsWrittenForNothing(t *testing.T) {
 	}
 }
 
-func TestWrittenEndsWithItsContext(t *testing.T) {
+// Of two reports on a module, the first is told with the second: nothing older will be written.
+func TestWrittenWithALaterReport(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "a")
 	held := make(chan struct{})
-	d.before = func() { <-held }
-	d.report("a", v1beta2.StateReady, "")
-	ctx, cancel := context.WithCancelCause(t.Context())
-	reason := fmt.Errorf("no time")
-	cancel(reason)
-	if err := d.writer.Written(ctx, d.name); err == nil || !strings.Contains(err.Error(), "no time") {
-		t.Errorf("error %v", err)
+	var once sync.Once
+	began := make(chan struct{})
+	d.before = func() {
+		once.Do(func() { close(began) })
+		<-held
+	}
+	d.report("a", v1beta2.StateProcessing, "")
+	<-began // what is under way is the first report's
+	told := make(chan struct{})
+	d.writer.Report(d.name, Report{Module: v1beta2.ModuleStatus{Name: "a", State: v1beta2.StateReady}, Generation: 1, Written: func() { close(told) }})
+	select {
+	case <-told:
+		t.Error("told before it was written")
+	default:
 	}
 	close(held)
-	if err := d.writer.Written(t.Context(), d.name); err != nil || state(d.live(), "a") != v1beta2.StateReady {
-		t.Errorf("%v; %+v", err, d.live().Status)
+	<-told
+	d.written()
+	if got := state(d.live(), "a"); got != v1beta2.StateReady {
+		t.Errorf("a is %q", got)
 	}
 }
 
-// A Kyma that is gone is forgotten, and who waits for its status does not wait for ever.
+// What only began is not worth a write of its own, if it is soon over.
+func TestLazyReport(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t, "a")
+	d.report("a", v1beta2.StateReady, "1")
+	d.written()
+	before := d.count()
+	lazy := func() {
+		d.writer.Report(d.name, Report{Module: v1beta2.ModuleStatus{Name: "a", State: v1beta2.StateProcessing}, Generation: 1, Lazily: true})
+	}
+	lazy()
+	d.latest("a", v1beta2.StateProcessing)
+	d.report("a", v1beta2.StateReady, "2")
+	d.written()
+	if n := d.count() - before; n > 1 {
+		t.Errorf("%d writes", n)
+	}
+	lazy()
+	d.until("processing", func(k *v1beta2.Kyma) bool { return state(k, "a") == v1beta2.StateProcessing })
+}
+
+// A Kyma that is gone is forgotten.
 func TestForget(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "a")
@@ -418,14 +442,8 @@ func TestForget(t *testing.T) {
 		t.Fatal(err)
 	}
 	d.report("a", v1beta2.StateReady, "")
-	if err := d.writer.Written(t.Context(), d.name); err != nil {
-		t.Fatal(err)
-	}
 	d.report("a", v1beta2.StateReady, "")
 	d.writer.Forget(d.name)
-	if err := d.writer.Written(t.Context(), d.name); err != nil {
-		t.Fatal(err)
-	}
 	d.end()
 	d.writer.mu.Lock()
 	defer d.writer.mu.Unlock()
@@ -439,9 +457,7 @@ func TestTheEndWritesWhatIsPending(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t, "a")
 	d.report("a", v1beta2.StateError, "first")
-	if err := d.writer.Written(t.Context(), d.name); err != nil {
-		t.Fatal(err)
-	}
+	d.written()
 	d.report("a", v1beta2.StateReady, "")
 	d.end()
 	if s := state(d.live(), "a"); s != v1beta2.StateReady {

@@ -162,8 +162,11 @@ func (c *Controller) verify(ctx context.Context, k *v1beta2.Kyma) engine.Result 
 	if err != nil {
 		return engine.Result{Outcome: engine.Unreachable, Message: err.Error()}
 	}
-	defer release()
 	drifted, err := c.o.Modules.Verify(ctx, rt, components)
+	release()
+	if len(drifted) == 0 {
+		c.o.Access.Forget(name) // nobody is going to need the connection soon
+	}
 	for _, d := range drifted {
 		log.Info("The module has drifted", "component", d.Component, "reason", d.Reason)
 		c.suspect(name, d.Component)
