@@ -50,10 +50,21 @@ type Request struct {
 	Runtime Runtime
 	// Facts that are known about the runtime, by key.
 	Facts map[string]string
+	// Installed is what the runtime has, nil if that is not known. It was found out at some time in the past: it may save work where
+	// that is done anew, and never makes up for a look at something that is said to be as it should be.
+	Installed *Installed
 	// Checkpoint is asked at points where the call may stop without losing anything: before the first write, between
 	// stages, before pruning. An error stops it there: return Superseded with it, and the component is called again at once
 	// with what is desired by then. It is asked by the goroutine that runs the call. Nil never stops.
 	Checkpoint func() error
+}
+
+// Installed is what an earlier call applied to the end.
+type Installed struct {
+	// BundleDigest is that of its Result.
+	BundleDigest string
+	// Component is the object as it was then. It is empty where that is not known.
+	Component Component
 }
 
 // Stop asks the checkpoint, if there is one. An error says that the call shall end with Superseded.

@@ -1,6 +1,7 @@
 package apply
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -47,7 +48,7 @@ func (s *Set) Ready(ctx context.Context, p *Plan, o ReadyOptions) ([]NotReady, e
 	}
 	var out []NotReady
 	for _, step := range p.Steps {
-		if !step.Object.Member || !watched(step.Resource, o) {
+		if !step.Object.Member || !step.watched(o) {
 			continue
 		}
 		obj, ok := objects[step.Ref]
@@ -85,12 +86,16 @@ func (s *Set) unlisted(ctx context.Context, step *Step) (*unstructured.Unstructu
 	return obj, true, nil
 }
 
-// watched says whether objects of a kind can be anything but ready.
-func watched(r cluster.Resource, o ReadyOptions) bool {
+// watched says whether an object can be anything but ready.
+func (step *Step) watched(o ReadyOptions) bool {
+	r := step.Resource
 	for _, h := range o.Health {
 		if h.Group == r.Group && h.Kind == r.Kind {
 			return true
 		}
+	}
+	if r.Group == "" && r.Kind == "Service" { // others are ready as soon as they exist
+		return bytes.Contains(step.Object.Bytes, []byte(`"LoadBalancer"`))
 	}
 	return hasStatus(r)
 }
@@ -118,7 +123,7 @@ func (s *Set) wholeObjects(ctx context.Context, p *Plan, o ReadyOptions) (map[bu
 	}
 	kinds := map[schema.GroupKind]cluster.Resource{}
 	for _, step := range p.Steps {
-		if step.Object.Member && watched(step.Resource, o) {
+		if step.Object.Member && step.watched(o) {
 			kinds[step.Ref.GroupKind()] = step.Resource
 		}
 	}

@@ -13,6 +13,7 @@ import (
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 
 	"github.com/kyma-project/mothership/internal/apply"
+	"github.com/kyma-project/mothership/internal/bundle"
 	"github.com/kyma-project/mothership/internal/cluster"
 	"github.com/kyma-project/mothership/internal/source"
 	"github.com/kyma-project/mothership/reconciler"
@@ -45,10 +46,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconciler.Request) reco
 
 // pass observes, applies and looks once.
 func (s *Session) pass(ctx context.Context, req reconciler.Request) reconciler.Result {
-	if err := s.Observe(ctx, true); err != nil {
-		return resultOf(ctx, err)
-	}
-	if err := s.Apply(ctx, apply.ApplyOptions{Checkpoint: req.Checkpoint, Patience: s.r.patience}); err != nil {
+	if err := s.change(ctx, req); err != nil {
 		return resultOf(ctx, err)
 	}
 	notReady, err := s.Ready(ctx)
@@ -56,6 +54,42 @@ func (s *Session) pass(ctx context.Context, req reconciler.Request) reconciler.R
 		return resultOf(ctx, err)
 	}
 	return report(s.c, notReady)
+}
+
+// change makes the runtime what the module says.
+func (s *Session) change(ctx context.Context, req reconciler.Request) error {
+	o := apply.ApplyOptions{Checkpoint: req.Checkpoint, Patience: s.r.patience}
+	if from := s.r.before(ctx, s.rt, req); from != nil {
+		if advanced, err := s.Advance(ctx, from, o); advanced || err != nil {
+			return err
+		}
+	}
+	if err := s.Observe(ctx, true); err != nil {
+		return err
+	}
+	return s.Apply(ctx, o)
+}
+
+// before is the bundle that the runtime has, for all that is known; nil if that is nothing.
+func (r *Reconciler) before(ctx context.Context, rt *Runtime, req reconciler.Request) *bundle.Bundle {
+	if req.Installed == nil || req.Installed.BundleDigest == "" || len(req.Installed.Component.Template.Yield) > 0 {
+		return nil
+	}
+	if b := r.recent.get(req.Installed.BundleDigest); b != nil {
+		return b
+	}
+	c := req.Installed.Component
+	if c.Name == "" || c.Template.PerRuntime {
+		return nil
+	}
+	o, err := optionsFor(ctx, rt, c, nil)
+	if err != nil {
+		return nil
+	}
+	if _, err := r.Render(ctx, c, o); err != nil { // which remembers it
+		return nil
+	}
+	return r.recent.get(req.Installed.BundleDigest)
 }
 
 // described adds to a result what was applied to the end, and what people should know.

@@ -54,7 +54,11 @@ func (r *Reconciler) Render(ctx context.Context, c reconciler.Component, o Rende
 		return nil, err
 	}
 	out := &Rendered{Bundle: b, SourceDigest: req.Tree.Digest, InputDigest: r.digest(c, req), Revision: cmp.Or(req.Tree.Revision, req.Tree.Digest)}
-	return out, out.addDefault(c, req.PostRender)
+	if err := out.addDefault(c, req.PostRender); err != nil {
+		return nil, err
+	}
+	r.recent.add(out.Bundle)
+	return out, nil
 }
 
 // request fetches a module's source and says what is to be rendered of it.

@@ -10,6 +10,7 @@ import (
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/apply"
+	"github.com/kyma-project/mothership/internal/bundle"
 	"github.com/kyma-project/mothership/internal/render"
 	"github.com/kyma-project/mothership/internal/source"
 	"github.com/kyma-project/mothership/reconciler"
@@ -40,6 +41,7 @@ type Options struct {
 type Reconciler struct {
 	o        Options
 	patience time.Duration
+	recent   *recent
 }
 
 var _ reconciler.Reconciler = (*Reconciler)(nil)
@@ -49,7 +51,7 @@ func New(o Options) *Reconciler {
 	if o.Applied == nil {
 		o.Applied = func(string, *apply.Baseline) {}
 	}
-	return &Reconciler{o: o, patience: defaultPatience}
+	return &Reconciler{o: o, patience: defaultPatience, recent: newRecent()}
 }
 
 // WithProgress is the same Reconciler, its caches and memory shared, telling somebody else what happens to each object.
@@ -146,6 +148,20 @@ func (s *Session) Observe(ctx context.Context, status bool) error {
 	return nil
 }
 
+// Advance goes straight from the bundle that was applied before to the one that is wanted, where that is enough, and otherwise does
+// nothing that Observe and Apply would not do: see apply.Set.Advance. Fields that the template yields are only known by looking.
+func (s *Session) Advance(ctx context.Context, from *bundle.Bundle, o apply.ApplyOptions) (advanced bool, err error) {
+	if len(s.c.Template.Yield) > 0 || s.c.Template.Adopt {
+		return false, nil
+	}
+	plan, err := s.set.Advance(ctx, from, s.rendered.Bundle, o)
+	if plan == nil || err != nil {
+		return false, err
+	}
+	s.plan = plan
+	return true, s.finish(ctx)
+}
+
 // Apply carries out the plan: apply, prune, and the inventory that says so. Pruning happens only when everything was
 // applied. Errors are those of apply.Set.
 func (s *Session) Apply(ctx context.Context, o apply.ApplyOptions) error {
@@ -155,6 +171,11 @@ func (s *Session) Apply(ctx context.Context, o apply.ApplyOptions) error {
 	if err := s.set.Prune(ctx, s.plan, o); err != nil {
 		return err
 	}
+	return s.finish(ctx)
+}
+
+// finish writes the inventory that says so.
+func (s *Session) finish(ctx context.Context) error {
 	if err := s.set.Finish(ctx, s.plan, s.rendered.InputDigest); err != nil {
 		return err
 	}

@@ -235,7 +235,9 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 		c.begin(o)
 	}
 	o.end = c.o.Journal.Ending(o.entry())
-	req := reconciler.Request{Component: o.component, Runtime: rt, Facts: o.facts, Checkpoint: c.checkpoint(ctx, r, o)}
+	req := reconciler.Request{
+		Component: o.component, Runtime: rt, Facts: o.facts, Installed: c.installed(o, suspect), Checkpoint: c.checkpoint(ctx, r, o),
+	}
 	defer c.o.Working(o.name, o.key.Component)()
 	log.V(1).Info("Reconciling", "deleting", o.component.Deleting, "version", o.desired.Version)
 	result := c.reconcilerOf(o).Reconcile(ctx, req)
@@ -243,6 +245,26 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 		c.o.Suspects.Add(o.key)
 	}
 	return c.settle(ctx, r, o, result)
+}
+
+// installed is what the runtime has by the status, where nothing casts doubt on that. Of another version the template says what was
+// rendered; that other values were given is not known any more.
+func (c *Controller) installed(o *observation, suspect bool) *reconciler.Installed {
+	if suspect || o.end != nil || o.current == nil || o.current.BundleDigest == "" || o.current.State != v1beta2.StateReady || !o.sameCluster() {
+		return nil
+	}
+	out := &reconciler.Installed{BundleDigest: o.current.BundleDigest}
+	if o.current.Version == o.desired.Version {
+		return out
+	}
+	if t := c.o.Catalog.In(o.name.Namespace).Template(o.desired.Name, o.current.Version); t != nil {
+		out.Component = o.component
+		out.Component.Template = t.Spec
+		if o.desired.Spec != nil && o.desired.Spec.CustomResourcePolicy == v1beta2.IgnoreCustomResource {
+			out.Component.Template.Data = nil
+		}
+	}
+	return out
 }
 
 // known looks once more whether there is anything to do, now that the runtime has said who it is: its Runtime may not have said so yet.
