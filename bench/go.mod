@@ -8,6 +8,8 @@ require (
 	helm.sh/helm/v4 v4.3.1
 )
 
+require github.com/go-json-experiment/json v0.0.0-20260820222146-c27c302e5fc3 // indirect
+
 require (
 	cel.dev/expr v0.25.2 // indirect
 	filippo.io/age v1.3.1 // indirect

@@ -19,6 +19,7 @@ import (
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/internal/controllers"
 	"github.com/kyma-project/mothership/internal/engine"
+	"github.com/kyma-project/mothership/internal/informer"
 	"github.com/kyma-project/mothership/internal/remote"
 	"github.com/kyma-project/mothership/internal/render"
 	"github.com/kyma-project/mothership/internal/source"
@@ -159,10 +160,18 @@ func (cp *ControlPlane) manager(cfg *rest.Config) (ctrl.Manager, error) {
 			return nil, fmt.Errorf("making the scheme: %w", err)
 		}
 	}
+	httpClient, err := rest.HTTPClientFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a client: %w", err)
+	}
+	newInformer, err := informer.NewFunc(cfg, httpClient)
+	if err != nil {
+		return nil, err
+	}
 	mgr, err := ctrl.NewManager(cfg, ctrl.Options{
 		Scheme: scheme, Logger: cp.cfg.Log,
 		Metrics: metricsserver.Options{BindAddress: "0"}, // served by us, with the rest
-		Cache:   cache.Options{DefaultTransform: cache.TransformStripManagedFields()},
+		Cache:   cache.Options{HTTPClient: httpClient, NewInformer: newInformer, DefaultTransform: cache.TransformStripManagedFields()},
 		Client:  client.Options{Cache: &client.CacheOptions{DisableFor: []client.Object{&corev1.Secret{}, &corev1.ConfigMap{}}}},
 		// An embedded control plane has its folder's lock instead of a lease, which a killed one would hold for a while.
 		LeaderElection: cp.cfg.Local == nil && !cp.cfg.Sharded, LeaderElectionID: "mothership", LeaderElectionNamespace: cp.cfg.Namespace,

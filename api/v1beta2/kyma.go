@@ -187,10 +187,9 @@ type KymaStatus struct {
 	// +listMapKey=type
 	// +optional
 	Conditions []metav1.Condition `json:"conditions,omitempty"`
-	// modules that the runtime has or shall have.
+	// modules that the runtime has or shall have, by name. They have one writer, so that who owns which field of which is not recorded.
 	//
-	// +listType=map
-	// +listMapKey=name
+	// +listType=atomic
 	// +optional
 	Modules []ModuleStatus `json:"modules,omitempty"`
 }

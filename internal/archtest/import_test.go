@@ -55,6 +55,7 @@ var imports = map[string][]string{
 	"internal/values":           {"api/v1beta2", "internal/module", "internal/sops"},
 	"internal/access":           {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
 	"internal/journal":          {},
+	"internal/informer":         {"api/v1beta2"},
 	"internal/controllers": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
 		"internal/controllers/kyma/module", "internal/controllers/kyma/status", "internal/controllers/poll", "internal/controllers/runtime/drift",
@@ -76,7 +77,7 @@ var imports = map[string][]string{
 		"internal/engine", "internal/fleet", "internal/module", "reconciler",
 	},
 	"controlplane": {
-		"api/crd", "api/v1beta2", "internal/controllers", "internal/engine", "internal/infra", "internal/infra/byoc", "internal/infra/local",
+		"api/crd", "api/v1beta2", "internal/controllers", "internal/engine", "internal/informer", "internal/infra", "internal/infra/byoc", "internal/infra/local",
 		"internal/infra/local/provider", "internal/remote", "internal/render", "internal/render/post", "internal/shard", "internal/source", "reconciler",
 	},
 

@@ -95,6 +95,24 @@ func ResolveOne(k *v1beta2.Kyma, name string, c Catalog) (Module, bool) {
 	return r.judged(m), true
 }
 
+// Wanted are the names of the modules that a Kyma's runtime shall have, sorted: those of Resolve that are not to be removed.
+func Wanted(k *v1beta2.Kyma, c Catalog) []string {
+	if k.DeletionTimestamp != nil {
+		return nil
+	}
+	out := make([]string, 0, len(k.Spec.Modules))
+	for i := range k.Spec.Modules {
+		out = append(out, k.Spec.Modules[i].Name)
+	}
+	for _, release := range c.Mandatory() {
+		if selects(release.Spec.KymaSelector, k.Labels) {
+			out = append(out, release.Spec.ModuleName)
+		}
+	}
+	slices.Sort(out)
+	return slices.Compact(out)
+}
+
 // resolution finds modules when they are asked for, each once.
 type resolution struct {
 	kyma    *v1beta2.Kyma

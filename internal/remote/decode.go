@@ -3,10 +3,13 @@ package remote
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 
+	fastjson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -59,6 +62,7 @@ func unmarshal(b []byte, into any) error {
 	if !ok {
 		if m, isMeta := into.(*metav1.PartialObjectMetadata); isMeta {
 			*m = metav1.PartialObjectMetadata{}
+			return undecodable(fastjson.Unmarshal(b, m, fast))
 		}
 		return truncated(json.Unmarshal(b, into), b)
 	}
@@ -133,20 +137,23 @@ type page struct {
 	hasItems bool
 }
 
+// fast decodes as API servers encode: twice as fast as encoding/json, and no stricter.
+var fast = fastjson.JoinOptions(jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true))
+
 // decodePage decodes a list item by item: item is called for each one and must decode it. A list that ends early, or
 // has no items field, is io.ErrUnexpectedEOF.
-func decodePage(r io.Reader, item func(*json.Decoder) error) (page, error) {
+func decodePage(r io.Reader, item func(*jsontext.Decoder) error) (page, error) {
 	var p page
-	dec := json.NewDecoder(r)
+	dec := jsontext.NewDecoder(r, fast)
 	if err := expect(dec, '{'); err != nil {
 		return p, err
 	}
-	for dec.More() {
-		key, err := dec.Token()
+	for dec.PeekKind() == '"' {
+		key, err := dec.ReadToken()
 		if err != nil {
-			return p, early(err)
+			return p, undecodable(err)
 		}
-		if err := p.field(dec, key, item); err != nil {
+		if err := p.field(dec, key.String(), item); err != nil {
 			return p, err
 		}
 	}
@@ -156,49 +163,63 @@ func decodePage(r io.Reader, item func(*json.Decoder) error) (page, error) {
 	if !p.hasItems {
 		return p, io.ErrUnexpectedEOF
 	}
-	return p, atEnd(dec, r)
+	return p, atEnd(dec)
 }
 
-func (p *page) field(dec *json.Decoder, key json.Token, item func(*json.Decoder) error) error {
+func (p *page) field(dec *jsontext.Decoder, key string, item func(*jsontext.Decoder) error) error {
 	switch key {
 	case "metadata":
-		return early(dec.Decode(&p.ListMeta))
+		return undecodable(fastjson.UnmarshalDecode(dec, &p.ListMeta))
 	case "items":
 		p.hasItems = true
 		return decodeItems(dec, item)
 	}
-	var skipped json.RawMessage
-	return early(dec.Decode(&skipped))
+	return undecodable(dec.SkipValue())
 }
 
-func decodeItems(dec *json.Decoder, item func(*json.Decoder) error) error {
-	start, err := dec.Token()
+func decodeItems(dec *jsontext.Decoder, item func(*jsontext.Decoder) error) error {
+	start, err := dec.ReadToken()
 	if err != nil {
-		return early(err)
+		return undecodable(err)
 	}
-	if start == nil {
+	switch start.Kind() {
+	case 'n':
 		return nil // "items": null is how an empty list may look
-	}
-	if start != json.Delim('[') {
+	case '[':
+	default:
 		return fmt.Errorf("%w: items is no list", errUndecodable)
 	}
-	for dec.More() {
+	for kind := dec.PeekKind(); kind != ']' && kind != 0; kind = dec.PeekKind() {
 		if err := item(dec); err != nil {
-			return early(err)
+			return undecodable(err)
 		}
 	}
 	return expect(dec, ']')
 }
 
-func expect(dec *json.Decoder, d json.Delim) error {
-	token, err := dec.Token()
+func expect(dec *jsontext.Decoder, kind jsontext.Kind) error {
+	token, err := dec.ReadToken()
 	if err != nil {
-		return early(err)
+		return undecodable(err)
 	}
-	if token != d {
+	if token.Kind() != kind {
 		return fmt.Errorf("%w: it is no list", errUndecodable)
 	}
 	return nil
+}
+
+// undecodable tells the end of the input in the middle of a value, which is io.ErrUnexpectedEOF, and JSON that is wrong from errors
+// of reading, which are left as they are.
+func undecodable(err error) error {
+	switch {
+	case err == nil:
+		return nil
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		return io.ErrUnexpectedEOF
+	case errors.As(err, new(*jsontext.SyntacticError)), errors.As(err, new(*fastjson.SemanticError)):
+		return fmt.Errorf("%w: %w", errUndecodable, err)
+	}
+	return err
 }
 
 // nextValue decodes the next of several values; false at the end of the input after one.
@@ -210,22 +231,14 @@ func nextValue(dec *json.Decoder, into any) (bool, error) {
 	return err == nil, err
 }
 
-// early turns the end of the input in the middle of a value into io.ErrUnexpectedEOF.
-func early(err error) error {
-	if err == io.EOF {
-		return io.ErrUnexpectedEOF
-	}
-	return err
-}
-
 // atEnd reads on to the end of the answer: only there does the connection say whether it was whole.
-func atEnd(dec *json.Decoder, r io.Reader) error {
-	rest, err := io.ReadAll(io.LimitReader(io.MultiReader(dec.Buffered(), r), 1<<10))
-	if err != nil {
-		return err
-	}
-	if len(bytes.TrimSpace(rest)) > 0 {
+func atEnd(dec *jsontext.Decoder) error {
+	_, err := dec.ReadToken()
+	switch {
+	case err == io.EOF: //nolint:errorlint // nothing wraps it where nothing was wrong
+		return nil
+	case err == nil, errors.As(err, new(*jsontext.SyntacticError)) && !errors.Is(err, io.ErrUnexpectedEOF):
 		return fmt.Errorf("%w: something follows the list", errUndecodable)
 	}
-	return nil
+	return err
 }

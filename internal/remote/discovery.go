@@ -2,13 +2,14 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
+	fastjson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	apidiscovery "k8s.io/api/apidiscovery/v2"
 	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -144,11 +145,11 @@ func (c *Client) fetch(ctx context.Context, path string, last *document) (*docum
 }
 
 func decodeWhole(resp *http.Response, into any) error {
-	dec := json.NewDecoder(resp.Body)
-	if err := dec.Decode(into); err != nil {
-		return early(err)
+	dec := jsontext.NewDecoder(resp.Body, fast)
+	if err := fastjson.UnmarshalDecode(dec, into); err != nil {
+		return undecodable(err)
 	}
-	return atEnd(dec, resp.Body)
+	return atEnd(dec)
 }
 
 func newDocument(list *apidiscovery.APIGroupDiscoveryList, etag string) *document {

@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -10,6 +9,8 @@ import (
 	"net/url"
 	"strconv"
 
+	fastjson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/apis/meta/v1/unstructured"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -39,8 +40,8 @@ func (c *Client) ListMeta(ctx context.Context, r Resource, o ListOptions) ([]met
 // ListMetaVersion is ListMeta, and gives the resourceVersion of the list too: a watch that begins there misses nothing.
 func (c *Client) ListMetaVersion(ctx context.Context, r Resource, o ListOptions) (items []metav1.PartialObjectMetadata, resourceVersion string, err error) {
 	apiVersion, kind := r.GVK().ToAPIVersionAndKind()
-	return list(ctx, c, r, o, acceptMetaList, func(dec *json.Decoder, item *metav1.PartialObjectMetadata) error {
-		if err := dec.Decode(item); err != nil {
+	return list(ctx, c, r, o, acceptMetaList, func(dec *jsontext.Decoder, item *metav1.PartialObjectMetadata) error {
+		if err := fastjson.UnmarshalDecode(dec, item); err != nil {
 			return err
 		}
 		item.APIVersion, item.Kind = apiVersion, kind
@@ -51,16 +52,16 @@ func (c *Client) ListMetaVersion(ctx context.Context, r Resource, o ListOptions)
 // List lists whole objects; otherwise it is like ListMeta.
 func (c *Client) List(ctx context.Context, r Resource, o ListOptions) ([]unstructured.Unstructured, error) {
 	gvk := r.GVK()
-	items, _, err := list(ctx, c, r, o, acceptJSON, func(dec *json.Decoder, item *unstructured.Unstructured) error {
+	items, _, err := list(ctx, c, r, o, acceptJSON, func(dec *jsontext.Decoder, item *unstructured.Unstructured) error {
 		return decodeItem(dec, item, gvk)
 	})
 	return items, err
 }
 
 // decodeItem decodes an object of a list, which says what it is in the list's kind only.
-func decodeItem(dec *json.Decoder, item *unstructured.Unstructured, gvk schema.GroupVersionKind) error {
-	var raw json.RawMessage
-	if err := dec.Decode(&raw); err != nil {
+func decodeItem(dec *jsontext.Decoder, item *unstructured.Unstructured, gvk schema.GroupVersionKind) error {
+	raw, err := dec.ReadValue()
+	if err != nil {
 		return err
 	}
 	if err := kjson.Unmarshal(raw, &item.Object); err != nil {
@@ -77,7 +78,7 @@ func decodeItem(dec *json.Decoder, item *unstructured.Unstructured, gvk schema.G
 
 // list reads all pages, and begins anew when one has expired. The version is that of all pages.
 func list[T any](
-	ctx context.Context, c *Client, r Resource, o ListOptions, accept string, decode func(*json.Decoder, *T) error,
+	ctx context.Context, c *Client, r Resource, o ListOptions, accept string, decode func(*jsontext.Decoder, *T) error,
 ) (items []T, version string, err error) {
 	o = listDefaults(o)
 	q, err := listRequest(r, o, accept)
@@ -116,7 +117,7 @@ func listRequest(r Resource, o ListOptions, accept string) (*request, error) {
 }
 
 // pages reads a list from its start. Each page but the last brings at least one item, so MaxItems bounds them too.
-func pages[T any](ctx context.Context, c *Client, q *request, o ListOptions, decode func(*json.Decoder, *T) error) (items []T, version string, err error) {
+func pages[T any](ctx context.Context, c *Client, q *request, o ListOptions, decode func(*jsontext.Decoder, *T) error) (items []T, version string, err error) {
 	q.query.Del("continue")
 	for {
 		more, p, err := readPage(ctx, c, q, items, o.MaxItems, decode)
@@ -136,14 +137,14 @@ func pages[T any](ctx context.Context, c *Client, q *request, o ListOptions, dec
 
 // readPage appends the items of one page, and gives what the page says of itself.
 func readPage[T any](
-	ctx context.Context, c *Client, q *request, items []T, maxItems int, decode func(*json.Decoder, *T) error,
+	ctx context.Context, c *Client, q *request, items []T, maxItems int, decode func(*jsontext.Decoder, *T) error,
 ) (all []T, p page, err error) {
 	err = c.call(ctx, q, func(resp *http.Response) error {
 		if err := checkJSON(resp); err != nil {
 			return err
 		}
 		all = items // an attempt that broke off may have left some
-		p, err = decodePage(resp.Body, func(dec *json.Decoder) error {
+		p, err = decodePage(resp.Body, func(dec *jsontext.Decoder) error {
 			if len(all) >= maxItems {
 				return q.fail(ReasonTooLarge, 0, fmt.Errorf("more than %d items", maxItems))
 			}

@@ -10,6 +10,8 @@ import (
 	"strings"
 	"testing"
 
+	fastjson "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 )
 
@@ -148,10 +150,10 @@ func BenchmarkDecodeMetadataList(b *testing.B) {
 	b.ReportAllocs()
 	for b.Loop() {
 		items := make([]metav1.PartialObjectMetadata, 0, 500)
-		_, err := decodePage(strings.NewReader(text), func(dec *json.Decoder) error {
+		_, err := decodePage(strings.NewReader(text), func(dec *jsontext.Decoder) error {
 			var item metav1.PartialObjectMetadata
 			defer func() { items = append(items, item) }()
-			return dec.Decode(&item)
+			return fastjson.UnmarshalDecode(dec, &item)
 		})
 		if err != nil || len(items) != 500 {
 			b.Fatal(len(items), err)
@@ -165,10 +167,9 @@ func FuzzDecodePage(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string) {
 		n := 0
-		_, err := decodePage(strings.NewReader(text), func(dec *json.Decoder) error {
+		_, err := decodePage(strings.NewReader(text), func(dec *jsontext.Decoder) error {
 			n++
-			var raw json.RawMessage
-			return dec.Decode(&raw)
+			return dec.SkipValue()
 		})
 		if err == io.EOF {
 			t.Error("the end of the input is not told from the end of the list")

@@ -2,12 +2,14 @@ package status
 
 import (
 	"context"
+	"encoding/json"
 	"strconv"
 	"sync"
 	"testing"
 	"testing/synctest"
 	"time"
 
+	jsonpatch "gopkg.in/evanphx/json-patch.v4"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -35,13 +37,29 @@ func (s *slow) Get(_ context.Context, _ types.NamespacedName, obj client.Object,
 
 func (s *slow) Status() client.SubResourceWriter { return s }
 
-func (s *slow) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+func (s *slow) Patch(_ context.Context, obj client.Object, p client.Patch, _ ...client.SubResourcePatchOption) error {
 	<-time.After(time.Second)
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.writes = append(s.writes, time.Now())
-	obj.SetResourceVersion(strconv.Itoa(len(s.writes) + 1))
-	obj.(*v1beta2.Kyma).DeepCopyInto(&s.kyma)
+	patch, err := p.Data(obj)
+	if err != nil {
+		return err
+	}
+	before, err := json.Marshal(s.kyma)
+	if err != nil {
+		return err
+	}
+	after, err := jsonpatch.MergePatch(before, patch)
+	if err != nil {
+		return err
+	}
+	s.kyma = v1beta2.Kyma{}
+	if err := json.Unmarshal(after, &s.kyma); err != nil {
+		return err
+	}
+	s.kyma.ResourceVersion = strconv.Itoa(len(s.writes) + 1)
+	obj.SetResourceVersion(s.kyma.ResourceVersion)
 	return nil
 }
 

@@ -2,8 +2,11 @@ package status
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"reflect"
+	"strings"
 	"time"
 
 	"k8s.io/apimachinery/pkg/api/equality"
@@ -74,7 +77,7 @@ func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1
 	if wait := time.Until(pace); wait > 0 {
 		return wait, nil
 	}
-	next := merge(k, c, Wanted(k, w.o.Catalog), metav1.Now())
+	next := merge(k, c, catalog.Wanted(k, w.o.Catalog.In(k.Namespace)), metav1.Now())
 	if equality.Semantic.DeepEqual(next, k.Status) {
 		w.done(kyma, c, k.ResourceVersion, false, k)
 		return 0, nil
@@ -82,26 +85,50 @@ func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1
 	if wait := time.Until(earliest); wait > 0 && sameButMessages(&next, &k.Status) {
 		return wait, nil
 	}
-	base, began := k.DeepCopy(), time.Now()
-	k.Status = next
-	if err := w.o.Client.Status().Patch(ctx, k, client.MergeFromWithOptions(base, client.MergeFromWithOptimisticLock{})); err != nil {
+	began := time.Now()
+	version, err := w.patch(ctx, k, &next)
+	if err != nil {
 		if apierrors.IsNotFound(err) {
 			w.Forget(kyma)
 			return 0, nil
 		}
 		return 0, err
 	}
-	w.done(kyma, c, k.ResourceVersion, true, k)
+	k.Status = next
+	w.done(kyma, c, version, true, k)
 	w.paced(kyma, time.Since(began))
 	return 0, nil
 }
 
-// Wanted are the names of the modules that a Kyma shall have.
-func Wanted(k *v1beta2.Kyma, store *catalog.Store) []string {
-	var out []string
-	for _, m := range catalog.Resolve(k, store.In(k.Namespace)) {
-		if !m.Deleting {
-			out = append(out, m.Name)
+// patch writes the parts of the status that differ, on top of the Kyma as it was read, and returns the version that this led to. The
+// answer is asked for without the Kyma in it: we know what that says.
+func (w *Writer) patch(ctx context.Context, k *v1beta2.Kyma, next *v1beta2.KymaStatus) (version string, err error) {
+	body, err := json.Marshal(map[string]any{
+		"metadata": map[string]any{"resourceVersion": k.ResourceVersion, "uid": k.UID}, "status": difference(&k.Status, next),
+	})
+	if err != nil {
+		return "", fmt.Errorf("serialising the status: %w", err)
+	}
+	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: k.Namespace, Name: k.Name}}
+	meta.SetGroupVersionKind(v1beta2.GroupVersion.WithKind("Kyma"))
+	if err := w.o.Client.Status().Patch(ctx, meta, client.RawPatch(types.MergePatchType, body)); err != nil {
+		return "", err
+	}
+	return meta.ResourceVersion, nil
+}
+
+// difference is a merge patch (RFC 7386) of a status: the fields that differ, whole.
+func difference(old, next *v1beta2.KymaStatus) map[string]any {
+	out := map[string]any{}
+	was, is := reflect.ValueOf(old).Elem(), reflect.ValueOf(next).Elem()
+	for i := range is.NumField() {
+		name, _, _ := strings.Cut(is.Type().Field(i).Tag.Get("json"), ",")
+		switch field := is.Field(i); {
+		case equality.Semantic.DeepEqual(was.Field(i).Interface(), field.Interface()):
+		case field.IsZero() || (field.Kind() == reflect.Slice && field.Len() == 0):
+			out[name] = nil
+		default:
+			out[name] = field.Interface()
 		}
 	}
 	return out
