@@ -119,7 +119,7 @@ func isBaseField(key string) bool {
 // expand puts the bases of one kustomization beside it, and local references in place of the remote ones.
 func (x *expansion) expand(ctx context.Context, file string, v visitor, added func(files []string, host string)) error {
 	var doc yamlv3.Node
-	if yamlv3.Unmarshal(x.files[file], &doc) != nil || len(doc.Content) != 1 {
+	if !readNode(x.files[file], &doc) {
 		return nil // kustomize says what is wrong with it
 	}
 	changed := false
@@ -153,6 +153,11 @@ func (x *expansion) expand(ctx context.Context, file string, v visitor, added fu
 	}
 	x.files[file] = data
 	return nil
+}
+
+// readNode reads one document, and says whether it is one.
+func readNode(data []byte, doc *yamlv3.Node) bool {
+	return yamlv3.Unmarshal(data, doc) == nil && len(doc.Content) == 1
 }
 
 // baseItems are the items of the fields that may have remote references.
