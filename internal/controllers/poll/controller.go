@@ -68,7 +68,7 @@ type watched struct {
 const maxPolls = 64
 
 // looks is how often in an interval it is looked for what is due.
-const looks = 20
+const looks = 10
 
 var _ source.Fetcher = (*Controller)(nil)
 
