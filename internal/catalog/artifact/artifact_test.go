@@ -68,7 +68,7 @@ type serving struct {
 func serve(t *testing.T, wrap func(http.Handler) http.Handler) *serving {
 	t.Helper()
 	s := &serving{ca: x509.NewCertPool()}
-	var h http.Handler = registry.New(registry.Logger(log.New(io.Discard, "", 0)))
+	h := registry.New(registry.Logger(log.New(io.Discard, "", 0)))
 	if wrap != nil {
 		h = wrap(h)
 	}
