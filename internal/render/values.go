@@ -93,12 +93,12 @@ func readValues(f NamedBytes) (map[string]any, error) {
 	if err != nil {
 		return nil, valuesError(err)
 	}
+	values, err := loader.LoadValues(strings.NewReader(string(f.Data)))
+	if err != nil { // also where there is nothing but a tab
+		return nil, &Error{Origin: f.Name, Problem: "not a map of values", Err: ErrValues}
+	}
 	if len(objects) == 0 {
 		return map[string]any{}, nil
-	}
-	values, err := loader.LoadValues(strings.NewReader(string(f.Data)))
-	if err != nil {
-		return nil, &Error{Origin: f.Name, Problem: "not a map of values", Err: ErrValues}
 	}
 	return values, nil
 }
