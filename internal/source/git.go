@@ -226,8 +226,12 @@ func (g *gitFetcher) download(ctx context.Context, remote gitRemote, t target) (
 	}
 	defer answer.Close()
 	data, err := g.receive(ctx, req, answer)
-	if said, ok := errors.AsType[*pktline.ErrorLine](err); ok && t.name == "" {
-		return nil, refuse(ErrNotFound, "", "repository has no such commit, or does not give it: server says %s", quote(said.Text))
+	if said, ok := errors.AsType[*pktline.ErrorLine](err); ok {
+		if t.name == "" {
+			return nil, refuse(ErrNotFound, "", "repository has no such commit, or does not give it: server says %s", quote(said.Text))
+		}
+		// It has just said that it has it: where it leads to is asked once more.
+		return nil, refuse(ErrUnavailable, "", "%s moved while it was read: server says %s", quote(t.name), quote(said.Text))
 	}
 	return data, err
 }

@@ -1,8 +1,11 @@
 package source
 
 import (
+	"fmt"
+	"net/http"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
@@ -318,4 +321,43 @@ func TestGitRefIsChecked(t *testing.T) {
 	}
 	_, err := New(Options{}).Fetch(t.Context(), Ref{Kind: Chart, SourceRef: v1beta2.SourceRef{Git: &v1beta2.GitSource{URL: "file://" + t.TempDir()}}})
 	wantError(t, err, ErrInvalid, "not the address of a Git repository")
+}
+
+// A branch that is moved by force between the question where it leads and the request for its commit is asked for again; one that
+// never stands still is an error, not a mixture.
+func TestGitBranchMovesWhileItIsRead(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		moves int32
+		err   error
+	}{"Once": {moves: 1}, "Always": {moves: 100, err: ErrUnavailable}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			repo := newRepository(t, "d/a.yaml", "a: 0\n")
+			next := repo.handler(t)
+			var moved atomic.Int32
+			srv := serveTLS(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				if n := moved.Load(); r.Method == http.MethodPost && n < tc.moves {
+					moved.Add(1)
+					repo.put(t, "d/a.yaml", fmt.Sprintf("a: %d\n", n+1))
+					git(t, repo.work, "add", "-A")
+					git(t, repo.work, "commit", "-q", "--amend", "-m", "another")
+					repo.publish(t)
+				}
+				next.ServeHTTP(w, r)
+			}))
+			m, _ := hurried(Options{})
+			tree, err := m.Fetch(t.Context(), gitRef(Manifests, srv, "main", "d"))
+			if tc.err != nil {
+				wantError(t, err, tc.err, `"main" moved while it was read: server says`)
+				return
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got := string(tree.Files[0].Data); got != "a: 1\n" {
+				t.Errorf("content is %q, want that of the second commit", got)
+			}
+		})
+	}
 }
