@@ -258,6 +258,9 @@ func (f *Fleet) remember(ctx context.Context, has func(journal.Slot) bool) error
 	if len(left) > 0 {
 		f.o.Log.Info("Looking at modules whose change was cut short", "modules", len(left))
 	}
+	if err != nil && ctx.Err() != nil {
+		return fmt.Errorf("reading the journal: %w", context.Cause(ctx)) // it was told to end, which is no failure
+	}
 	return err
 }
 
