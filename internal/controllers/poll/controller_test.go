@@ -1,0 +1,78 @@
+package poll
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/source"
+)
+
+var (
+	moving = source.Ref{Kind: source.Manifests, SourceRef: v1beta2.SourceRef{URL: "https://example.com/a.yaml"}}
+	fixed  = source.Ref{Kind: source.Manifests, SourceRef: v1beta2.SourceRef{URL: "https://example.com/b.yaml", Digest: source.BytesDigest(nil)}}
+	denied = &source.Error{Reason: source.ErrDenied, Problem: "no"}
+	down   = &source.Error{Reason: source.ErrUnavailable, Problem: "down"}
+)
+
+// failingFetcher fails as it is told.
+func failingFetcher(err *error) source.Fetcher {
+	return source.FetcherFunc(func(context.Context, source.Ref) (*source.Tree, error) { return nil, *err })
+}
+
+func TestWhatIsPolled(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var err error = denied
+		c := New(Options{Sources: failingFetcher(&err), Interval: time.Minute})
+		if _, got := c.Fetch(t.Context(), fixed); !errors.Is(got, source.ErrDenied) {
+			t.Fatal(got)
+		}
+		used := map[string]source.Ref{moving.Key(): moving, fixed.Key(): fixed}
+		if due := c.due(used); len(due) != 0 || len(c.watched) != 2 {
+			t.Errorf("at once: %d are due of %d", len(due), len(c.watched))
+		}
+		time.Sleep(72 * time.Second) // virtual: the interval and a fifth
+		if due := c.due(used); len(due) != 2 {
+			t.Errorf("after the interval: %d are due, want 2", len(due))
+		}
+		if due := c.due(used); len(due) != 0 {
+			t.Errorf("%d are polled twice at the same time", len(due))
+		}
+		c.learn(fixed.Key(), &source.Tree{Digest: fixed.Digest}, nil)
+		for key := range used {
+			c.polled(key)
+		}
+		if c.due(used); c.watched[fixed.Key()] != nil || c.watched[moving.Key()] == nil {
+			t.Error("what is mended and does not move is not forgotten, or more than that")
+		}
+		if c.due(nil); len(c.watched) != 0 || c.busy != 0 {
+			t.Errorf("%d that nobody uses are left, %d are busy", len(c.watched), c.busy)
+		}
+		err = down
+		if _, _ = c.Fetch(t.Context(), fixed); len(c.watched) != 0 {
+			t.Error("what is unavailable is polled: whoever needs it tries again")
+		}
+	})
+}
+
+func TestNews(t *testing.T) {
+	t.Parallel()
+	c := New(Options{})
+	c.watched["x"] = &watched{ref: moving}
+	for i, step := range []struct {
+		digest string
+		err    error
+		news   bool
+	}{
+		{"a", nil, true}, {"a", nil, false}, {"b", nil, true}, {"", down, false}, {"b", nil, false}, {"", denied, true}, {"", denied, false},
+		{"", down, false}, {"b", nil, true}, {"b", nil, false},
+	} {
+		if got := c.learn("x", &source.Tree{Digest: step.digest}, step.err); got != step.news {
+			t.Errorf("step %d: news is %t, want %t", i, got, step.news)
+		}
+	}
+}
