@@ -2,21 +2,30 @@ package controlplane
 
 import (
 	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path/filepath"
 	"sync"
 	"time"
 
 	"github.com/kyma-project/mothership/internal/source"
 )
 
-// localRecent is how old what was read of a local folder may be: thousands of runtimes that want it at the same time read it once.
-const localRecent = 250 * time.Millisecond
+const (
+	// maxRecent bounds how many local paths are remembered: beyond it, all are forgotten.
+	maxRecent = 256
+	// maxFiles bounds the folders that are remembered.
+	maxFiles = 1000
+	// unclear is how young a change may be for another one not to show in the time that the file system keeps.
+	unclear = 100 * time.Millisecond
+)
 
-// maxRecent bounds how many folders are remembered: beyond it, all are forgotten.
-const maxRecent = 256
-
-// recent remembers local paths for a moment. Others go to next, which has better ways to remember them.
-func recent(next source.Fetcher, age time.Duration) source.Fetcher {
-	r := &recently{next: next, age: age, reads: map[place]*read{}}
+// recent remembers what was read of local paths for as long as nothing in them changes, by names, sizes and times: thousands of
+// runtimes that want the same read it once. Others go to next, which has better ways to remember them.
+func recent(next source.Fetcher) source.Fetcher {
+	r := &recently{next: next, reads: map[place]*read{}}
 	return source.FetcherFunc(func(ctx context.Context, ref source.Ref) (*source.Tree, error) {
 		if !ref.IsLocal() || ref.Path == source.Stdin {
 			return next.Fetch(ctx, ref)
@@ -33,33 +42,34 @@ type place struct {
 
 type recently struct {
 	next source.Fetcher
-	age  time.Duration
 
 	mu    sync.Mutex
 	reads map[place]*read
 }
 
-// read is one of a folder. Its lock is held while it is made, so that others wait for it.
+// read is one of a path. Its lock is held while it is made, so that others wait for it.
 type read struct {
-	mu   sync.Mutex
-	at   time.Time
-	tree *source.Tree
+	mu    sync.Mutex
+	state [sha256.Size]byte
+	tree  *source.Tree // nil: nothing is remembered
 }
 
 func (r *recently) fetch(ctx context.Context, ref source.Ref) (*source.Tree, error) {
 	one := r.of(place{ref.Path, ref.Digest, ref.Kind})
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	if one.tree != nil && time.Since(one.at) < r.age {
+	before, clear := stateOf(ref.Path)
+	if one.tree != nil && clear && one.state == before {
 		return one.tree, nil
 	}
-	at := time.Now() // what changes from now on may not be in it
 	tree, err := r.next.Fetch(ctx, ref)
+	one.tree = nil
 	if err != nil {
-		one.tree = nil
 		return nil, err
 	}
-	one.at, one.tree = at, tree
+	if after, _ := stateOf(ref.Path); clear && after == before {
+		one.tree, one.state = tree, before
+	}
 	return tree, nil
 }
 
@@ -73,4 +83,27 @@ func (r *recently) of(p place) *read {
 		r.reads[p] = &read{}
 	}
 	return r.reads[p]
+}
+
+var errUnclear = errors.New("it may have changed without showing it")
+
+// stateOf names what is in a path, as far as the file system tells without reading it; false where that is not enough to notice every
+// change: something was changed just now, leads elsewhere, or is a lot.
+func stateOf(path string) (state [sha256.Size]byte, clear bool) {
+	h, now, files := sha256.New(), time.Now(), 0
+	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		info, err := d.Info()
+		if err != nil {
+			return err
+		}
+		if files++; files > maxFiles || info.Mode()&fs.ModeSymlink != 0 || now.Sub(info.ModTime()) < unclear {
+			return errUnclear
+		}
+		fmt.Fprintf(h, "%s\x00%d %d %s\n", name, info.Size(), info.ModTime().UnixNano(), info.Mode())
+		return nil
+	})
+	return [sha256.Size]byte(h.Sum(nil)), err == nil
 }

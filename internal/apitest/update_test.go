@@ -133,7 +133,6 @@ func TestStatusIsChecked(t *testing.T) {
 	}{
 		{"UnknownState", kyma, `{"status":{"state":"Great"}}`, `status.state: Unsupported value: "Great"`},
 		{"ModuleWithoutState", kyma, `{"status":{"modules":[{"name":"web"}]}}`, `status.modules[0].state: Required value`},
-		{"ModuleTwice", kyma, `{"status":{"modules":[{"name":"web","state":"Ready"},{"name":"web","state":"Error"}]}}`, `status.modules[1]: Duplicate value`},
 		{"FactTwice", runtime, `{"status":{"facts":[{"key":"a","value":"1","writer":"w","observedAt":"2026-01-01T00:00:00Z"},{"key":"a","value":"2","writer":"w","observedAt":"2026-01-01T00:00:00Z"}]}}`, `status.facts[1]: Duplicate value: {"key":"a"}`},
 		{"FactKey", runtime, `{"status":{"facts":[{"key":"a b","value":"1","writer":"w","observedAt":"2026-01-01T00:00:00Z"}]}}`, `status.facts[0].key: Invalid value: "a b": the key of a fact has`},
 		{"OfAnotherOperator", kyma, `{"status":{"lastOperation":{"operation":"x"}}}`, `unknown field "status.lastOperation"`},

@@ -25,6 +25,7 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -221,7 +222,7 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 	}
 	rt, release, err := c.o.Access.Get(ctx, o.name)
 	if err != nil {
-		return c.unreachable(o, suspect, err)
+		return c.unreachable(ctx, o, suspect, err)
 	}
 	defer release()
 	o.uid, _ = rt.Known()
@@ -333,12 +334,22 @@ func (c *Controller) reconcilerOf(o *observation) reconciler.Reconciler {
 	return c.o.Builtin.WithProgress(func(e apply.Event) { c.progress(o, e) })
 }
 
-// unreachable reports that the runtime as a whole does not answer. What is known of its modules stays.
-func (c *Controller) unreachable(o *observation, suspect bool, err error) engine.Result {
+// unreachable reports that the runtime as a whole does not answer. What is known of its modules stays. Where there is nothing to ask yet,
+// nobody need be probed: whoever makes the Runtime or its kubeconfig has everything looked at, and the other modules may have
+// something to say that does not depend on it.
+func (c *Controller) unreachable(ctx context.Context, o *observation, suspect bool, err error) engine.Result {
 	if suspect {
 		c.o.Suspects.Add(o.key)
 	}
-	if ctxErr := new(access.Error); !errors.As(err, &ctxErr) && errors.Is(err, context.Canceled) {
+	if missing := (*access.Error)(nil); errors.As(err, &missing) {
+		known := meta.FindStatusCondition(o.kyma.Status.Conditions, v1beta2.ConditionReachable)
+		if known == nil || known.Reason != missing.Reason {
+			logr.FromContextOrDiscard(ctx).Info("The runtime cannot be asked", "reason", missing.Reason, "message", missing.Message)
+			c.o.Status.Reachable(o.kyma, missing.Reason, missing.Message)
+		}
+		return engine.Result{Outcome: engine.Retry, Offline: true, Message: err.Error()}
+	}
+	if errors.Is(err, context.Canceled) {
 		return engine.Result{Outcome: engine.Retry, Message: err.Error()}
 	}
 	return engine.Result{Outcome: engine.Unreachable, Message: err.Error()}
