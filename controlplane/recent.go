@@ -3,9 +3,9 @@ package controlplane
 import (
 	"context"
 	"crypto/sha256"
-	"errors"
-	"fmt"
+	"encoding/binary"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"sync"
 	"time"
@@ -85,25 +85,43 @@ func (r *recently) of(p place) *read {
 	return r.reads[p]
 }
 
-var errUnclear = errors.New("it may have changed without showing it")
-
 // stateOf names what is in a path, as far as the file system tells without reading it; false where that is not enough to notice every
 // change: something was changed just now, leads elsewhere, or is a lot.
 func stateOf(path string) (state [sha256.Size]byte, clear bool) {
-	h, now, files := sha256.New(), time.Now(), 0
-	err := filepath.WalkDir(path, func(name string, d fs.DirEntry, err error) error {
-		if err != nil {
-			return err
+	l := look{now: time.Now()}
+	info, err := os.Lstat(path)
+	clear = err == nil && l.at(path, info)
+	return sha256.Sum256(l.seen), clear
+}
+
+// look is a walk through a path.
+type look struct {
+	now   time.Time
+	seen  []byte
+	files int
+}
+
+// at notes what is at a path, and in it; false where that is unclear.
+func (l *look) at(path string, info fs.FileInfo) bool {
+	if l.files++; l.files > maxFiles || info.Mode()&fs.ModeSymlink != 0 || l.now.Sub(info.ModTime()) < unclear {
+		return false
+	}
+	l.seen = append(append(l.seen, path...), 0)
+	for _, n := range []uint64{uint64(info.Size()), uint64(info.ModTime().UnixNano()), uint64(info.Mode())} {
+		l.seen = binary.LittleEndian.AppendUint64(l.seen, n)
+	}
+	if !info.IsDir() {
+		return true
+	}
+	entries, err := os.ReadDir(path)
+	if err != nil {
+		return false
+	}
+	for _, e := range entries {
+		info, err := e.Info()
+		if err != nil || !l.at(filepath.Join(path, e.Name()), info) {
+			return false
 		}
-		info, err := d.Info()
-		if err != nil {
-			return err
-		}
-		if files++; files > maxFiles || info.Mode()&fs.ModeSymlink != 0 || now.Sub(info.ModTime()) < unclear {
-			return errUnclear
-		}
-		fmt.Fprintf(h, "%s\x00%d %d %s\n", name, info.Size(), info.ModTime().UnixNano(), info.Mode())
-		return nil
-	})
-	return [sha256.Size]byte(h.Sum(nil)), err == nil
+	}
+	return true
 }

@@ -53,6 +53,8 @@ type Request struct {
 	// Installed is what the runtime has, nil if that is not known. It was found out at some time in the past: it may save work where
 	// that is done anew, and never makes up for a look at something that is said to be as it should be.
 	Installed *Installed
+	// InputDigest is that of Component, where the caller knows it; empty otherwise.
+	InputDigest string
 	// Checkpoint is asked at points where the call may stop without losing anything: before the first write, between
 	// stages, before pruning. An error stops it there: return Superseded with it, and the component is called again at once
 	// with what is desired by then. It is asked by the goroutine that runs the call. Nil never stops.

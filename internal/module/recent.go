@@ -14,31 +14,54 @@ const (
 	maxRecentBytes = 16 << 20
 )
 
-// recent remembers the bundles that were rendered last, by digest. It is safe for concurrent use.
+// recent remembers what was rendered last, by the digest of the bundle and that of the input. It is safe for concurrent use.
 type recent struct {
 	mu      sync.Mutex
-	bundles map[string]*list.Element // of *bundle.Bundle
+	bundles map[string]*list.Element // of *Rendered, by bundle
+	inputs  map[string]*Rendered     // by input, of those in bundles
 	order   *list.List               // most recently used first
 	bytes   int
 }
 
-func newRecent() *recent { return &recent{bundles: map[string]*list.Element{}, order: list.New()} }
+func newRecent() *recent {
+	return &recent{bundles: map[string]*list.Element{}, inputs: map[string]*Rendered{}, order: list.New()}
+}
 
-// add remembers a bundle.
-func (r *recent) add(b *bundle.Bundle) {
+// add remembers what was rendered.
+func (r *recent) add(out *Rendered) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e := r.bundles[b.Digest]; e != nil {
-		r.order.MoveToFront(e)
-		return
+	if e := r.bundles[out.Bundle.Digest]; e != nil {
+		r.drop(e) // another input may lead to the same
 	}
-	r.bundles[b.Digest] = r.order.PushFront(b)
-	r.bytes += sizeOf(b)
+	r.bundles[out.Bundle.Digest] = r.order.PushFront(out)
+	r.inputs[out.InputDigest] = out
+	r.bytes += sizeOf(out.Bundle)
 	for r.order.Len() > maxRecent || r.bytes > maxRecentBytes {
-		last := r.order.Remove(r.order.Back()).(*bundle.Bundle)
-		delete(r.bundles, last.Digest)
-		r.bytes -= sizeOf(last)
+		r.drop(r.order.Back())
 	}
+}
+
+// drop forgets an element. The lock is held.
+func (r *recent) drop(e *list.Element) {
+	last := r.order.Remove(e).(*Rendered)
+	delete(r.bundles, last.Bundle.Digest)
+	delete(r.inputs, last.InputDigest)
+	r.bytes -= sizeOf(last.Bundle)
+}
+
+// of is what was rendered of an input; nil if it is not remembered.
+func (r *recent) of(inputDigest string) *Rendered {
+	if inputDigest == "" {
+		return nil
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.inputs[inputDigest]
+	if out != nil {
+		r.order.MoveToFront(r.bundles[out.Bundle.Digest])
+	}
+	return out
 }
 
 // get is a bundle by its digest; nil if it is not remembered.
@@ -50,7 +73,7 @@ func (r *recent) get(digest string) *bundle.Bundle {
 		return nil
 	}
 	r.order.MoveToFront(e)
-	return e.Value.(*bundle.Bundle)
+	return e.Value.(*Rendered).Bundle
 }
 
 func sizeOf(b *bundle.Bundle) int {

@@ -37,7 +37,7 @@ func (r *Reconciler) Reconcile(ctx context.Context, req reconciler.Request) reco
 	if missing := missingFacts(req); len(missing) > 0 {
 		return reconciler.Waiting(missing...)
 	}
-	s, err := r.Open(ctx, rt, req.Component)
+	s, err := r.openRequest(ctx, rt, req)
 	if err != nil {
 		return resultOf(ctx, err)
 	}
@@ -54,6 +54,19 @@ func (s *Session) pass(ctx context.Context, req reconciler.Request) reconciler.R
 		return resultOf(ctx, err)
 	}
 	return report(s.c, notReady)
+}
+
+// openRequest is Open, and renders nothing that was rendered a moment ago.
+func (r *Reconciler) openRequest(ctx context.Context, rt *Runtime, req reconciler.Request) (*Session, error) {
+	rendered := r.recent.of(req.InputDigest)
+	if rendered == nil {
+		return r.Open(ctx, rt, req.Component)
+	}
+	set, err := r.openSet(ctx, rt, req.Component)
+	if err != nil {
+		return nil, err
+	}
+	return &Session{r: r, rt: rt, c: req.Component, set: set, rendered: rendered}, nil
 }
 
 // change makes the runtime what the module says.

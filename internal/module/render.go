@@ -57,7 +57,9 @@ func (r *Reconciler) Render(ctx context.Context, c reconciler.Component, o Rende
 	if err := out.addDefault(c, req.PostRender); err != nil {
 		return nil, err
 	}
-	r.recent.add(out.Bundle)
+	if !c.Template.PerRuntime { // its input digest does not say everything
+		r.recent.add(out)
+	}
 	return out, nil
 }
 

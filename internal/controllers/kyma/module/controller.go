@@ -237,7 +237,7 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 	}
 	o.end = c.o.Journal.Ending(o.entry())
 	req := reconciler.Request{
-		Component: o.component, Runtime: rt, Facts: o.facts, Installed: c.installed(o, suspect), Checkpoint: c.checkpoint(ctx, r, o),
+		Component: o.component, Runtime: rt, Facts: o.facts, Installed: c.installed(o, suspect), InputDigest: o.digest, Checkpoint: c.checkpoint(ctx, r, o),
 	}
 	defer c.o.Working(o.name, o.key.Component)()
 	log.V(1).Info("Reconciling", "deleting", o.component.Deleting, "version", o.desired.Version)
