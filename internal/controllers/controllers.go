@@ -134,7 +134,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 	mgr, o := f.o.Manager, f.o
 	cached, live, events := mgr.GetClient(), mgr.GetAPIReader(), mgr.GetEventRecorder("mothership")
 	queue := &fleet.Queue{Engine: f.engine, Owns: f.share.owns}
-	f.access = access.New(access.Options{Cache: cached, Live: live, Connection: o.Connection, Admit: f.share.admit, Ask: ask, Remember: o.Engine.Probe.Max * 4 / 3})
+	f.access = access.New(access.Options{Cache: mgr.GetCache(), Live: live, Connection: o.Connection, Admit: f.share.admit, Ask: ask, Remember: o.Engine.Probe.Max * 4 / 3})
 	f.journal = journal.New(journal.Options{
 		Reader: live, Writer: cached, Namespace: o.Namespace, Owns: f.share.has,
 		SlotOf: func(runtime types.NamespacedName) journal.Slot { return journal.Slot(shard.SlotOf(runtime.String())) },
