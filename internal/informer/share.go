@@ -23,6 +23,7 @@ func share(obj metav1.Object) {
 }
 
 func shareKyma(k *v1beta2.Kyma) {
+	k.Spec.Modules, k.Status.Modules, k.Status.Conditions = exact(k.Spec.Modules), exact(k.Status.Modules), exact(k.Status.Conditions)
 	text(&k.Spec.Channel, &k.Status.ActiveChannel, &k.Status.ModulesReady)
 	text(&k.Status.State)
 	for i := range k.Spec.Modules {
@@ -43,6 +44,7 @@ func shareKyma(k *v1beta2.Kyma) {
 }
 
 func shareRuntime(r *v1beta2.Runtime) {
+	r.Status.Facts, r.Status.Conditions = exact(r.Status.Facts), exact(r.Status.Conditions)
 	text(&r.Spec.Provider)
 	text(&r.Spec.DriftDetection)
 	text(&r.Spec.DeletionPolicy)
@@ -63,6 +65,14 @@ func conditions(list []metav1.Condition) {
 		text(&c.Type, &c.Reason, &c.Message)
 		text(&c.Status)
 	}
+}
+
+// exact is a slice without room for more: decoding leaves up to as much again.
+func exact[T any](s []T) []T {
+	if cap(s) == len(s) {
+		return s
+	}
+	return append(make([]T, 0, len(s)), s...)
 }
 
 // text replaces strings by those that others have already: since the last garbage collection, that is, which drops the words that nobody
