@@ -58,8 +58,8 @@ func (r *recently) fetch(ctx context.Context, ref source.Ref) (*source.Tree, err
 	one := r.of(place{ref.Path, ref.Digest, ref.Kind})
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	before, clear := stateOf(ref.Path)
-	if one.tree != nil && clear && one.state == before {
+	before, known := stateOf(ref.Path)
+	if one.tree != nil && known && one.state == before {
 		return one.tree, nil
 	}
 	tree, err := r.next.Fetch(ctx, ref)
@@ -67,7 +67,7 @@ func (r *recently) fetch(ctx context.Context, ref source.Ref) (*source.Tree, err
 	if err != nil {
 		return nil, err
 	}
-	if after, _ := stateOf(ref.Path); clear && after == before {
+	if after, _ := stateOf(ref.Path); known && after == before {
 		one.tree, one.state = tree, before
 	}
 	return tree, nil
@@ -87,11 +87,11 @@ func (r *recently) of(p place) *read {
 
 // stateOf names what is in a path, as far as the file system tells without reading it; false where that is not enough to notice every
 // change: something was changed just now, leads elsewhere, or is a lot.
-func stateOf(path string) (state [sha256.Size]byte, clear bool) {
+func stateOf(path string) (state [sha256.Size]byte, known bool) {
 	l := look{now: time.Now()}
 	info, err := os.Lstat(path)
-	clear = err == nil && l.at(path, info)
-	return sha256.Sum256(l.seen), clear
+	known = err == nil && l.at(path, info)
+	return sha256.Sum256(l.seen), known
 }
 
 // look is a walk through a path.

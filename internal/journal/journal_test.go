@@ -80,8 +80,6 @@ func on(runtime, module string) Entry {
 	return Entry{types.NamespacedName{Namespace: "kcp-system", Name: runtime}, module}
 }
 
-func all(Slot) bool { return true }
-
 func (d *desk) begin(j *Journal, e Entry) (end func()) {
 	d.t.Helper()
 	end, err := j.Begin(d.t.Context(), e)
