@@ -98,8 +98,9 @@ func TestReconcileOutcomes(t *testing.T) {
 		r = p.until(c)
 		want := reconciler.Done(reconciler.Fact{Key: "module.web", Value: "1.2.3"})
 		want.BundleDigest = p.verify(mothership.Module{Name: c.Name, Namespace: c.Namespace, Template: c.Template}).BundleDigest
-		if diff := cmp.Diff(want, r); diff != "" {
-			t.Errorf("result (-want +got):\n%s", diff)
+		want.Revision = r.Revision
+		if diff := cmp.Diff(want, r); diff != "" || !strings.HasPrefix(r.Revision, "sha256:") {
+			t.Errorf("revision %q; result (-want +got):\n%s", r.Revision, diff)
 		}
 		c.Deleting = true
 		if r = p.until(c); r.Outcome != reconciler.OutcomeDone || len(r.Facts) != 0 {
