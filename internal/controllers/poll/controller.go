@@ -97,10 +97,13 @@ func (c *Controller) failed(ref source.Ref, err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	key := ref.Key()
-	if w := c.watched[key]; w == nil {
+	switch w := c.watched[key]; {
+	case w == nil && ref.Moves():
+		c.watched[key] = &watched{ref: ref, due: time.Now()}
+	case w == nil:
 		c.watched[key] = &watched{ref: ref, failure: err, due: c.next()}
-	} else if w.failure == nil {
-		w.failure = err
+	case w.failure == nil:
+		w.due = time.Now() // the poll tells those who use it: whoever asked now may tell nobody
 	}
 }
 
