@@ -182,10 +182,7 @@ func (p *Pool) enter(name types.NamespacedName) *entry {
 		p.entries[name] = e
 	}
 	e.users++
-	if e.unused != nil {
-		p.unused.Remove(e.unused)
-		e.unused = nil
-	}
+	p.unlist(e)
 	return e
 }
 
@@ -200,6 +197,14 @@ func (p *Pool) leave(name types.NamespacedName, e *entry) {
 	e.unused = p.unused.PushBack(name)
 	if p.unused.Len() > p.o.IdleMost {
 		p.dropFirst()
+	}
+}
+
+// unlist takes a connection out of those that nobody uses, if it is there. The pool's lock is held.
+func (p *Pool) unlist(e *entry) {
+	if e.unused != nil {
+		p.unused.Remove(e.unused)
+		e.unused = nil
 	}
 }
 
@@ -381,10 +386,7 @@ func (p *Pool) drop(name types.NamespacedName, e *entry) {
 	if e.users > 0 {
 		return
 	}
-	if e.unused != nil {
-		p.unused.Remove(e.unused)
-		e.unused = nil
-	}
+	p.unlist(e)
 	delete(p.entries, name)
 	c := e.client.Load()
 	if c == nil {

@@ -227,9 +227,6 @@ func (f *Fleet) Run(ctx context.Context) error {
 	}
 	if f.o.Shard == nil {
 		if err := f.remember(ctx, func(journal.Slot) bool { return true }); err != nil {
-			if ctx.Err() != nil {
-				return nil //nolint:nilerr // it was told to end before it began
-			}
 			return err
 		}
 	}

@@ -195,6 +195,11 @@ func (c *Controller) wait(o *observation) engine.Result {
 // report merges a module's status, based on what is known of it. The version is the installed one for as long as nothing of another
 // was written: one that could not be installed must not look like one that there is a way back from.
 func (c *Controller) report(o *observation, change func(*v1beta2.ModuleStatus)) {
+	c.o.Status.Report(o.name, o.report(change))
+}
+
+// report is a report on the module.
+func (o *observation) report(change func(*v1beta2.ModuleStatus)) status.Report {
 	m := v1beta2.ModuleStatus{Name: o.key.Component}
 	if o.current != nil {
 		m = *o.current
@@ -205,11 +210,11 @@ func (c *Controller) report(o *observation, change func(*v1beta2.ModuleStatus)) 
 		m.Version = o.desired.Version
 	}
 	change(&m)
-	r := status.Report{Module: m, Generation: o.kyma.Generation, RuntimeUID: o.uid, Lazily: o.lazily}
+	r := status.Report{Module: m, Generation: o.kyma.Generation, RuntimeUID: o.uid}
 	if m.InputDigest == "" || o.complete {
 		r.Written = o.end // from then on, the status is true
 	}
-	c.o.Status.Report(o.name, r)
+	return r
 }
 
 // work lets the component reconciler install, change or remove the module.
@@ -233,7 +238,7 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 		return result
 	}
 	if o.current == nil {
-		c.begin(o)
+		c.begin(o, false)
 	}
 	o.end = c.o.Journal.Ending(o.entry())
 	req := reconciler.Request{
@@ -260,10 +265,7 @@ func (c *Controller) installed(o *observation, suspect bool) *reconciler.Install
 	}
 	if t := c.o.Catalog.In(o.name.Namespace).Template(o.desired.Name, o.current.Version); t != nil {
 		out.Component = o.component
-		out.Component.Template = t.Spec
-		if o.desired.Spec != nil && o.desired.Spec.CustomResourcePolicy == v1beta2.IgnoreCustomResource {
-			out.Component.Template.Data = nil
-		}
+		out.Component.Template = specOf(t, o.desired.Spec)
 	}
 	return out
 }
@@ -291,15 +293,17 @@ func (c *Controller) taken(o *observation, owner types.NamespacedName) engine.Re
 	return engine.Result{Outcome: engine.Unreachable, Message: err.Message}
 }
 
-// begin reports that work starts: from the first write on, the digests of the status no longer hold.
-func (c *Controller) begin(o *observation) {
+// begin reports that work starts, lazily where it may soon be over: from the first write on, the digests of the status no longer hold.
+func (c *Controller) begin(o *observation, lazily bool) {
 	state, message := v1beta2.StateProcessing, "installing "+o.desired.Version
 	if o.component.Deleting {
 		state, message = v1beta2.StateDeleting, "removing"
 	}
-	c.report(o, func(m *v1beta2.ModuleStatus) {
+	r := o.report(func(m *v1beta2.ModuleStatus) {
 		m.State, m.Message, m.InputDigest, m.BundleDigest, m.Revision = state, message, "", "", ""
 	})
+	r.Lazily = lazily
+	c.o.Status.Report(o.name, r)
 }
 
 // checkpoint is where a run may stop. Before the first write of other input, the journal must have it where the status vouches for the
@@ -320,9 +324,8 @@ func (c *Controller) checkpoint(ctx context.Context, r *engine.Run, o *observati
 		if err != nil {
 			return err
 		}
-		o.end, o.lazily = end, true
-		c.begin(o)
-		o.lazily = false
+		o.end = end
+		c.begin(o, true)
 		return nil
 	}
 }

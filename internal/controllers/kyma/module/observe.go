@@ -57,8 +57,6 @@ type observation struct {
 	touched, complete bool
 	// end takes the module out of the journal, nil if it is not in there.
 	end func()
-	// lazily says that the next report may wait.
-	lazily bool
 	// began is when the run did.
 	began time.Time
 }
@@ -115,10 +113,7 @@ func (c *Controller) describe(ctx context.Context, r run, o *observation) error 
 		}
 		return nil
 	}
-	o.component.Template = o.desired.Template.Spec
-	if o.desired.Spec != nil && o.desired.Spec.CustomResourcePolicy == v1beta2.IgnoreCustomResource {
-		o.component.Template.Data = nil
-	}
+	o.component.Template = specOf(o.desired.Template, o.desired.Spec)
 	if name := o.component.Template.Reconciler; name != "" && c.o.Custom[name] == nil {
 		o.problem = &catalog.Problem{State: v1beta2.StateError, Message: fmt.Sprintf("ModuleTemplate %s names reconciler %q, which this control plane does not have", o.desired.Template.Name, name)}
 		return nil
@@ -131,6 +126,15 @@ func (c *Controller) describe(ctx context.Context, r run, o *observation) error 
 		return nil
 	}
 	return c.readDigest(ctx, o, access.FactOf(o.runtime, v1beta2.FactRuntimeUID), access.FactOf(o.runtime, v1beta2.FactKubernetesVersion))
+}
+
+// specOf is what a template says, for a Kyma's entry: nil if it has none.
+func specOf(t *v1beta2.ModuleTemplate, entry *v1beta2.Module) v1beta2.ModuleTemplateSpec {
+	spec := t.Spec
+	if entry != nil && entry.CustomResourcePolicy == v1beta2.IgnoreCustomResource {
+		spec.Data = nil
+	}
+	return spec
 }
 
 // readDigest computes the digest of the input, where the runtime's identity and version are known.
