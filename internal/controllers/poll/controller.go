@@ -60,6 +60,8 @@ type watched struct {
 	// digest that it last led to, "" before it is known; failure is what the last poll met with, nil if it went well or there was none.
 	digest  string
 	failure error
+	// doubted says that a module met with a failure since, which the last poll did not: it may have reported that to people.
+	doubted bool
 	due     time.Time
 	polling bool
 }
@@ -99,11 +101,11 @@ func (c *Controller) failed(ref source.Ref, err error) {
 	key := ref.Key()
 	switch w := c.watched[key]; {
 	case w == nil && ref.Moves():
-		c.watched[key] = &watched{ref: ref, due: time.Now()}
+		c.watched[key] = &watched{ref: ref, doubted: true, due: time.Now()}
 	case w == nil:
 		c.watched[key] = &watched{ref: ref, failure: err, due: c.next()}
 	case w.failure == nil:
-		w.due = time.Now() // the poll tells those who use it: whoever asked now may tell nobody
+		w.doubted, w.due = true, time.Now() // the poll tells those who use it: whoever asked now may tell nobody
 	}
 }
 
@@ -183,16 +185,17 @@ func (c *Controller) poll(ctx context.Context, key string, ref source.Ref) {
 func (c *Controller) polled(key string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	w := c.watched[key]
-	w.polling, w.due = false, c.next()
+	c.watched[key].polling = false
 	c.busy--
 }
 
-// learn records an answer and says whether it is news. That a source is unavailable is none: what was there before holds.
+// learn records an answer and says whether it is news. That a source is unavailable is none: what was there before holds. What a
+// module has met with otherwise makes an answer news even if it is the one before: the failure may have come and gone between two polls.
 func (c *Controller) learn(key string, tree *source.Tree, err error) (news bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	w := c.watched[key]
+	w.due = c.next()
 	switch {
 	case err != nil && !lasting(err):
 		return false
@@ -200,9 +203,10 @@ func (c *Controller) learn(key string, tree *source.Tree, err error) (news bool)
 		news = w.failure == nil
 		w.failure = err
 	default:
-		news = w.failure != nil || w.digest != tree.Digest
+		news = w.failure != nil || w.doubted || w.digest != tree.Digest
 		w.failure, w.digest = nil, tree.Digest
 	}
+	w.doubted = false
 	return news
 }
 

@@ -43,6 +43,7 @@ func TestWhatIsPolled(t *testing.T) {
 			t.Errorf("%d are polled twice at the same time", len(due))
 		}
 		c.learn(fixed.Key(), &source.Tree{Digest: fixed.Digest}, nil)
+		c.learn(moving.Key(), &source.Tree{}, nil)
 		for key := range used {
 			c.polled(key)
 		}
@@ -75,4 +76,49 @@ func TestNews(t *testing.T) {
 			t.Errorf("step %d: news is %t, want %t", i, got, step.news)
 		}
 	}
+}
+
+// A failure that a module met with between two polls may be in its status: the next poll tells it that all is well, and no other does.
+func TestPassingFailure(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var err error = denied
+		c := New(Options{Sources: failingFetcher(&err), Interval: time.Minute})
+		used := map[string]source.Ref{moving.Key(): moving}
+		good := &source.Tree{Digest: "a"}
+		polls := func(when string, tree *source.Tree, err error, news bool) {
+			t.Helper()
+			if due := c.due(used); len(due) != 1 {
+				t.Fatalf("%s: %d are due, want 1", when, len(due))
+			}
+			if got := c.learn(moving.Key(), tree, err); got != news {
+				t.Errorf("%s: news is %t, want %t", when, got, news)
+			}
+			c.polled(moving.Key())
+		}
+		fails := func() {
+			if _, got := c.Fetch(t.Context(), moving); !errors.Is(got, source.ErrDenied) {
+				t.Fatal(got)
+			}
+		}
+		fails()
+		polls("first of all", good, nil, true)
+		fails()
+		polls("it failed and is well again", good, nil, true)
+		if due := c.due(used); len(due) != 0 {
+			t.Error("it is polled again at once")
+		}
+		time.Sleep(72 * time.Second)
+		polls("nothing happened since", good, nil, false)
+		fails()
+		polls("it failed and its server is down", nil, down, false)
+		time.Sleep(72 * time.Second)
+		polls("its server is back", good, nil, true)
+		time.Sleep(72 * time.Second)
+		c.due(used)
+		c.learn(moving.Key(), good, nil)
+		fails() // after the answer, before the poll has ended
+		c.polled(moving.Key())
+		polls("it failed during a poll", good, nil, true)
+	})
 }
