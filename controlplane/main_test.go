@@ -73,7 +73,7 @@ type world struct {
 	target *local.Server
 	cloud  client.WithWatch // of the target
 	uid    string           // of the target
-	log    *journal
+	log    *logbook
 	custom *scripted
 }
 
@@ -96,7 +96,7 @@ func newWorld() (*world, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &world{dir: dir, log: &journal{}, custom: newScripted()}
+	w := &world{dir: dir, log: &logbook{}, custom: newScripted()}
 	w.cp, err = controlplane.Start(context.Background(), controlplane.Config{
 		ProbeInterval: probeInterval,
 		Local:         &controlplane.Local{Dir: dir}, Log: w.log.logger(), Reconcilers: w.custom.all(), RequestTimeout: requestTimeout,
@@ -155,13 +155,13 @@ func (w *world) close() error {
 	return errors.Join(w.cp.Close(), w.target.Close(), os.RemoveAll(w.dir))
 }
 
-// journal keeps a control plane's log.
-type journal struct {
+// logbook keeps a control plane's log.
+type logbook struct {
 	mu    sync.Mutex
 	lines []string // guarded by mu
 }
 
-func (j *journal) logger() logr.Logger {
+func (j *logbook) logger() logr.Logger {
 	return funcr.New(func(prefix, args string) {
 		j.mu.Lock()
 		defer j.mu.Unlock()
@@ -170,7 +170,7 @@ func (j *journal) logger() logr.Logger {
 }
 
 // about are the lines that have a text.
-func (j *journal) about(text string) []string {
+func (j *logbook) about(text string) []string {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	var out []string

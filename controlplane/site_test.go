@@ -24,6 +24,7 @@ import (
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/journal"
 )
 
 // site is one test's part of the world: a runtime of its own, and names that nobody else uses.
@@ -325,6 +326,19 @@ func (s *site) ready() *v1beta2.Kyma {
 	s.t.Helper()
 	return s.kyma("ready", func(k *v1beta2.Kyma) bool {
 		return k.Status.State == v1beta2.StateReady && k.Status.ObservedGeneration == k.Generation
+	})
+}
+
+// written waits until no change to the runtime is noted as unfinished: until then, the status is not taken for true.
+func (s *site) written() {
+	s.t.Helper()
+	await(s.t, s.api, &corev1.ConfigMapList{}, client.ObjectKey{Namespace: space, Name: journal.Name}, "without "+s.name, func(m *corev1.ConfigMap) bool {
+		for _, noted := range m.Data {
+			if strings.Contains(noted, "/"+s.name+"/") {
+				return false
+			}
+		}
+		return true
 	})
 }
 

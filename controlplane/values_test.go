@@ -58,6 +58,7 @@ func TestValues(t *testing.T) {
 	s.changes(func(k *v1beta2.Kyma) { inline(`{"inline": "two"}`)(&k.Spec.Modules[0]) })
 	s.data("app", "inline", "two")
 	s.ready()
+	s.written()
 	s.proxy.forget()
 	s.changes(func(k *v1beta2.Kyma) {
 		inline(`{"inline":   "two"}`)(&k.Spec.Modules[0])

@@ -60,7 +60,8 @@ type watched struct {
 	// digest that it last led to, "" before it is known; failure is what the last poll met with, nil if it went well or there was none.
 	digest  string
 	failure error
-	// doubted says that a module met with a failure since, which the last poll did not: it may have reported that to people.
+	// doubted says that a module met with a failure since, which the last poll did not, or the other way round: it may have reported
+	// that to people.
 	doubted bool
 	due     time.Time
 	polling bool
@@ -85,8 +86,8 @@ func New(o Options) *Controller {
 // Fetch fetches for a module, and remembers what failed.
 func (c *Controller) Fetch(ctx context.Context, ref source.Ref) (*source.Tree, error) {
 	tree, err := c.o.Sources.Fetch(ctx, ref)
-	if err != nil && ctx.Err() == nil && lasting(err) && !ref.IsLocal() {
-		c.failed(ref, err)
+	if !ref.IsLocal() && (err == nil || ctx.Err() == nil && lasting(err)) {
+		c.met(ref, err)
 	}
 	return tree, err
 }
@@ -94,18 +95,21 @@ func (c *Controller) Fetch(ctx context.Context, ref source.Ref) (*source.Tree, e
 // lasting says whether an error needs a change by a person: what is unavailable is tried again by whoever needs it.
 func lasting(err error) bool { return !errors.Is(err, source.ErrUnavailable) }
 
-// failed has a source polled although it may not move.
-func (c *Controller) failed(ref source.Ref, err error) {
+// met is told what a module met with. A source that failed is polled although it may not move. One that is not as the last poll found
+// it is polled at once: the poll tells all who use it, and whoever asked now tells nobody.
+func (c *Controller) met(ref source.Ref, err error) {
+	key := ref.Key()
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	key := ref.Key()
-	switch w := c.watched[key]; {
+	w := c.watched[key]
+	switch {
+	case w == nil && err == nil:
 	case w == nil && ref.Moves():
 		c.watched[key] = &watched{ref: ref, doubted: true, due: time.Now()}
 	case w == nil:
 		c.watched[key] = &watched{ref: ref, failure: err, due: c.next()}
-	case w.failure == nil:
-		w.doubted, w.due = true, time.Now() // the poll tells those who use it: whoever asked now may tell nobody
+	case !w.doubted && (w.failure == nil) != (err == nil):
+		w.doubted, w.due = true, time.Now()
 	}
 }
 
@@ -200,10 +204,10 @@ func (c *Controller) learn(key string, tree *source.Tree, err error) (news bool)
 	case err != nil && !lasting(err):
 		return false
 	case err != nil:
-		news = w.failure == nil
+		news = w.doubted || w.failure == nil
 		w.failure = err
 	default:
-		news = w.failure != nil || w.doubted || w.digest != tree.Digest
+		news = w.doubted || w.failure != nil || w.digest != tree.Digest
 		w.failure, w.digest = nil, tree.Digest
 	}
 	w.doubted = false

@@ -18,9 +18,14 @@ var (
 	down   = &source.Error{Reason: source.ErrUnavailable, Problem: "down"}
 )
 
-// failingFetcher fails as it is told.
+// failingFetcher fails as it is told, or gives an empty tree.
 func failingFetcher(err *error) source.Fetcher {
-	return source.FetcherFunc(func(context.Context, source.Ref) (*source.Tree, error) { return nil, *err })
+	return source.FetcherFunc(func(context.Context, source.Ref) (*source.Tree, error) {
+		if *err == nil {
+			return &source.Tree{}, nil
+		}
+		return nil, *err
+	})
 }
 
 func TestWhatIsPolled(t *testing.T) {
@@ -78,8 +83,8 @@ func TestNews(t *testing.T) {
 	}
 }
 
-// A failure that a module met with between two polls may be in its status: the next poll tells it that all is well, and no other does.
-func TestPassingFailure(t *testing.T) {
+// What a module met with between two polls may be in its status, and that the source is otherwise now is told by the next poll alone.
+func TestBetweenPolls(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
 		var err error = denied
@@ -120,5 +125,17 @@ func TestPassingFailure(t *testing.T) {
 		fails() // after the answer, before the poll has ended
 		c.polled(moving.Key())
 		polls("it failed during a poll", good, nil, true)
+		fails()
+		polls("it fails", nil, denied, true)
+		fails()
+		if due := c.due(used); len(due) != 0 {
+			t.Error("what is known to fail is polled at once")
+		}
+		err = nil
+		if _, err := c.Fetch(t.Context(), moving); err != nil {
+			t.Fatal(err)
+		}
+		err = denied
+		polls("it was well and fails again", nil, denied, true)
 	})
 }

@@ -74,13 +74,16 @@ func (s *Server) apiserverArgs() []string {
 	return slices.Concat(args, s.options.APIServerArgs)
 }
 
-// startControllers starts kube-controller-manager, if there is anything for it to run, and waits until it is healthy.
+// startControllers starts kube-controller-manager, if there is anything for it to run, and waits until it is healthy. It is started
+// again where it gave up: it waits no more than ten seconds for an API server that has much else to do.
 func (s *Server) startControllers(ctx context.Context) error {
 	if len(s.options.Controllers) == 0 {
 		return nil
 	}
 	for range startAttempts - 1 {
-		if err := s.tryControllers(ctx); !errors.Is(err, ErrPortTaken) {
+		err := s.tryControllers(ctx)
+		exit := (*ExitError)(nil)
+		if gaveUp := errors.As(err, &exit) && exit.Name == binControllerManager; !gaveUp || ctx.Err() != nil {
 			return err
 		}
 	}
