@@ -71,10 +71,6 @@ type Local struct {
 	Port int
 }
 
-// GCPercent is what a process that does nothing but run a control plane should give to debug.SetGCPercent, where the environment does
-// not say GOGC: Go's default. Start leaves the process's settings alone.
-const GCPercent = 100
-
 // DefaultNamespace is that of the control plane's objects.
 const DefaultNamespace = "kcp-system"
 

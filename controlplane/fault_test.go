@@ -2,6 +2,7 @@ package controlplane_test
 
 import (
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -74,8 +75,14 @@ func TestRuntimeAtFault(t *testing.T) {
 // offersAgain changes a module's template.
 func (s *site) offersAgain(name string) {
 	s.t.Helper()
+	s.offersAs(name, "again")
+}
+
+// offersAs changes a module's template to one whose object has a version.
+func (s *site) offersAs(name, version string) {
+	s.t.Helper()
 	change(s, &v1beta2.ModuleTemplate{}, s.mod(name)+"-1.0.0", func(t *v1beta2.ModuleTemplate) {
-		t.Spec.Source = s.manifests(configMap(s.mod(name), map[string]string{"version": "again"}))
+		t.Spec.Source = s.manifests(configMap(s.mod(name), map[string]string{"version": version}))
 	})
 }
 
@@ -145,4 +152,47 @@ func TestKubeconfigThatCannotBeUsed(t *testing.T) {
 	s.unreachable(v1beta2.ReasonUnauthorized)
 	set(s.proxy.kubeconfig(s.token))
 	s.ready()
+}
+
+// blinks answers only every other fifth of a second.
+func blinks(w http.ResponseWriter, r *http.Request) bool {
+	const blink = 200
+	return time.Now().UnixMilli()/blink%2 == 0 && says(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable)(w, r)
+}
+
+// A runtime that answers now and then does not have its status written each time that it does.
+func TestRuntimeThatAnswersNowAndThen(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	s.join()
+	s.wants(s.several()...)
+	before := s.ready()
+	s.proxy.has(blinks)
+	for round := range 4 { // there is always something to do
+		for _, m := range before.Spec.Modules {
+			s.offersAs(strings.TrimPrefix(m.Name, s.name+"-"), strconv.Itoa(round))
+		}
+		flips, last := 0, metav1.ConditionStatus("")
+		seen := s.during(sickness / 2)
+		for _, k := range seen {
+			if c := meta.FindStatusCondition(k.Status.Conditions, v1beta2.ConditionReachable); c != nil && c.Status != last {
+				flips, last = flips+1, c.Status
+			}
+			for _, m := range k.Status.Modules {
+				if m.State != v1beta2.StateReady && m.State != v1beta2.StateProcessing {
+					t.Errorf("module %s is %s because of its runtime: %s", m.Name, m.State, m.Message)
+				}
+			}
+		}
+		if flips > 3 || len(seen) > 3*modulesAtFault {
+			t.Errorf("round %d: the status was written %d times, and whether the runtime answers said in %d ways", round, len(seen), flips)
+		}
+	}
+	s.proxy.has(nil)
+	for _, m := range before.Spec.Modules {
+		s.data(strings.TrimPrefix(m.Name, s.name+"-"), "version", "3")
+	}
+	if k := s.ready(); !meta.IsStatusConditionTrue(k.Status.Conditions, v1beta2.ConditionReachable) {
+		t.Errorf("conditions %+v", k.Status.Conditions)
+	}
 }

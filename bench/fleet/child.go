@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"os"
-	"runtime/debug"
 	"time"
 
 	"github.com/go-logr/logr/funcr"
@@ -58,7 +57,7 @@ func runPlane(config string) (err error) {
 		return fmt.Errorf("opening the log: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	debug.SetGCPercent(controlplane.GCPercent) // as the command does
+	defer controlplane.TuneGC()() // as the command does
 	cp, err := controlplane.Start(context.Background(), controlplane.Config{
 		Cluster: cluster, SourceRoot: "/", VerifyInterval: c.Verify,
 		Log: funcr.NewJSON(func(line string) { _, _ = fmt.Fprintln(log, line) }, funcr.Options{}),

@@ -12,7 +12,7 @@ import (
 // so they are not many.
 var (
 	patience      = wait.Patience{Bound: 3 * time.Minute, Poll: 100 * time.Millisecond}
-	fleetPatience = wait.Patience{Bound: time.Hour, Poll: 100 * time.Millisecond}
+	fleetPatience = wait.Patience{Bound: time.Hour, Poll: 250 * time.Millisecond} // looking costs the control plane something
 )
 
 // callTimeout bounds every request of the benchmark's own.
@@ -50,7 +50,8 @@ func (p *plane) rests(ctx context.Context, runtimes int) (time.Time, error) {
 		if err != nil {
 			return false, err
 		}
-		busy := m.Sum("mothership_queued") + m["mothership_components"]["running"] + m.Sum("workqueue_depth") + m.Sum("controller_runtime_active_workers")
+		busy := m.Sum("mothership_queued") + m["mothership_components"]["running"] + m.Sum("workqueue_depth") + m.Sum("controller_runtime_active_workers") +
+			m.Sum("mothership_status_backlog")
 		if busy > 0 || int(m["mothership_components"]["delayed"]) < runtimes {
 			looks = 0
 			return false, nil

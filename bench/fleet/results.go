@@ -120,11 +120,13 @@ type Window struct {
 	Samples      []float64          `json:"samples"`
 }
 
-// Applied is what was applied, in how long, and at what processor time of whoever did it.
+// Applied is what was applied, in how long, and at what processor time of whoever did it, the reports on it included.
 type Applied struct {
 	Objects int     `json:"objects"`
 	Seconds float64 `json:"seconds"`
-	CPU     float64 `json:"cpuSeconds"`
+	// Reported is how long it took until the status of the last Kyma said so, too: the loop reports to nobody.
+	Reported float64 `json:"reportedSeconds,omitempty"`
+	CPU      float64 `json:"cpuSeconds"`
 }
 
 func (a Applied) perObject() float64 { return a.CPU / float64(max(a.Objects, 1)) }

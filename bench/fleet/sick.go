@@ -20,8 +20,11 @@ var sickness = []struct {
 	dials dial.Dials
 }{{"black hole", 2, dial.Dials{BlackHole: true}}, {"401", 1, dial.Dials{Unauthorized: true}}, {"503", 1, dial.Dials{Fail: 1}}}
 
-// sicknesses is how often the fleet gets sick, so that windows take turns.
-const sicknesses = 2
+// sicknesses is how often the fleet gets sick, so that windows take turns, and inARow how many windows there are of each kind in turn.
+const (
+	sicknesses = 2
+	inARow     = 2
+)
 
 // ward is who gets sick: by kind of sickness, as a list of names, and as a set of numbers. The healthy are numbers of the others.
 type ward struct {
@@ -56,19 +59,28 @@ func (b *bench) sick(ctx context.Context) error {
 	return nil
 }
 
-// well makes an undisturbed window.
-func (b *bench) well(ctx context.Context, s *Sick, w ward) error {
+// well makes undisturbed windows.
+func (b *bench) well(ctx context.Context, s *Sick, w ward) (err error) {
 	if err := b.quiet(ctx); err != nil {
 		return err
 	}
-	window, err := b.window(ctx, w.healthy)
-	if err == nil {
-		s.Undisturbed = append(s.Undisturbed, *window)
-	}
+	s.Undisturbed, err = b.windows(ctx, s.Undisturbed, w)
 	return err
 }
 
-// fallIll makes the ward sick, and a disturbed window. The first time, what sick runtimes cost is counted.
+// windows makes some in a row.
+func (b *bench) windows(ctx context.Context, before []Window, w ward) ([]Window, error) {
+	for range inARow {
+		window, err := b.window(ctx, w.healthy)
+		if err != nil {
+			return nil, err
+		}
+		before = append(before, *window)
+	}
+	return before, nil
+}
+
+// fallIll makes the ward sick, and disturbed windows. The first time, what sick runtimes cost is counted.
 func (b *bench) fallIll(ctx context.Context, s *Sick, w ward, count bool) error {
 	ledger, err := b.openLedger(ctx)
 	if err != nil {
@@ -127,12 +139,9 @@ func (b *bench) noticed(ctx context.Context, sick int) (int, error) {
 	return open, err
 }
 
-// disturbed makes a disturbed window.
-func (b *bench) disturbed(ctx context.Context, s *Sick, w ward) error {
-	window, err := b.window(ctx, w.healthy)
-	if err == nil {
-		s.Disturbed = append(s.Disturbed, *window)
-	}
+// disturbed makes disturbed windows.
+func (b *bench) disturbed(ctx context.Context, s *Sick, w ward) (err error) {
+	s.Disturbed, err = b.windows(ctx, s.Disturbed, w)
 	return err
 }
 
@@ -140,7 +149,7 @@ func (b *bench) disturbed(ctx context.Context, s *Sick, w ward) error {
 // double from a second to a minute.
 const settling = time.Minute
 
-// countRequests counts those to the sick: while the pauses between probes still grow and a disturbed window is made, and after that.
+// countRequests counts those to the sick: while the pauses between probes still grow and disturbed windows are made, and after that.
 func (b *bench) countRequests(ctx context.Context, s *Sick, w ward) (err error) {
 	s.RequestsAtFirst, err = b.requestsDuring(ctx, w, min(settling, b.o.sick), func() error { return b.disturbed(ctx, s, w) })
 	if err != nil {

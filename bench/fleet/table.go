@@ -145,9 +145,9 @@ func (r *Results) printUpgrades(w io.Writer) {
 	if len(r.Upgrades) == 0 {
 		return
 	}
-	fmt.Fprintln(w, "\none module upgraded on all\tobjects\ts\tobjects/s\tcpu s\tcpu µs each\tcpu s of all\t")
+	fmt.Fprintln(w, "\none module upgraded on all\tobjects\ts\tobjects/s\treported after s\tcpu s\tcpu µs each\tcpu s of all\t")
 	row := func(name string, a Applied, share map[string]float64) {
-		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.0f\t%.1f\t%.0f\t%s\t\n", name, a.Objects, a.Seconds, a.perSecond(), a.CPU, 1e6*a.perObject(), shareLine(share))
+		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.0f\t%.1f\t%.1f\t%.0f\t%s\t\n", name, a.Objects, a.Seconds, a.perSecond(), a.Reported, a.CPU, 1e6*a.perObject(), shareLine(share))
 	}
 	for _, u := range r.Upgrades {
 		row("product", u.Product, u.Share)

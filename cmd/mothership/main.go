@@ -36,7 +36,7 @@ const collectAt = 400
 // serving undoes that for a control plane, which lives long and holds a fleet.
 func serving() {
 	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(controlplane.GCPercent)
+		controlplane.TuneGC()
 	}
 }
 

@@ -5,8 +5,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"sync"
+	"sync/atomic"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/kyma-project/mothership/internal/bundle"
@@ -100,15 +101,16 @@ func (s *Set) advance(ctx context.Context, todo []*Step, o ApplyOptions) (ok boo
 // advanceStage applies the objects of one stage in parallel. All are tried.
 func (s *Set) advanceStage(ctx context.Context, steps []*Step) (ok bool, err error) {
 	errs, oks := make([]error, len(steps)), make([]bool, len(steps))
-	var g errgroup.Group
-	g.SetLimit(s.a.o.Parallel)
-	for i, step := range steps {
-		g.Go(func() error {
-			oks[i], errs[i] = s.advanceOne(ctx, step)
-			return nil
+	var workers sync.WaitGroup
+	var taken atomic.Int64
+	for range min(s.a.o.Parallel, len(steps)) { // not one for each object: each new goroutine grows a stack
+		workers.Go(func() {
+			for i := int(taken.Add(1)) - 1; i < len(steps); i = int(taken.Add(1)) - 1 {
+				oks[i], errs[i] = s.advanceOne(ctx, steps[i])
+			}
 		})
 	}
-	_ = g.Wait()
+	workers.Wait()
 	return !slices.Contains(oks, false), errors.Join(errs...)
 }
 

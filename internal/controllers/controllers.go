@@ -129,6 +129,18 @@ func New(o Options) (*Fleet, error) {
 	return f, nil
 }
 
+// wave is how many modules are to be worked on at least while there is a wave of work.
+const wave = 32
+
+// busy says whether more work waits than is in hand anyway.
+func (f *Fleet) busy() bool {
+	queued := 0
+	for _, n := range f.engine.Stats().Queued {
+		queued += n
+	}
+	return queued >= wave
+}
+
 // controllers makes what is shared, and the list of controllers.
 func (f *Fleet) controllers(store *catalog.Store) []setup {
 	mgr, o := f.o.Manager, f.o
@@ -140,7 +152,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 		SlotOf: func(runtime types.NamespacedName) journal.Slot { return journal.Slot(shard.SlotOf(runtime.String())) },
 	})
 	f.status = status.New(status.Options{
-		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Behind: f.engine.Throttle,
+		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Behind: f.engine.Throttle, Busy: f.busy,
 		Log: o.Log.WithName("status"),
 	})
 	f.poll = poll.New(poll.Options{

@@ -10,6 +10,7 @@ package values
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -97,7 +98,7 @@ func Read(ctx context.Context, from client.Reader, namespace string, m *v1beta2.
 	}
 	if m.Values != nil && len(m.Values.Raw) > 0 {
 		var inline map[string]any
-		if yaml.Unmarshal(m.Values.Raw, &inline) != nil {
+		if json.Unmarshal(m.Values.Raw, &inline) != nil { // the API has only JSON
 			return Result{Problem: fmt.Sprintf("modules[%s].values is not a map", m.Name)}, nil //nolint:nilerr // it is the user's to mend
 		}
 		out.Values = module.Merge(out.Values, inline)

@@ -75,7 +75,7 @@ func (c *Controller) done(ctx context.Context, r *engine.Run, o *observation, re
 	first := o.current == nil || o.current.State != v1beta2.StateReady
 	upgraded := !first && o.current.Version != o.desired.Version
 	o.complete = true
-	c.report(o, func(m *v1beta2.ModuleStatus) {
+	report := o.report(func(m *v1beta2.ModuleStatus) {
 		m.State, m.InputDigest, m.BundleDigest = v1beta2.StateReady, result.InputDigest, result.BundleDigest
 		m.Version, m.Revision = o.desired.Version, result.Revision
 		if o.desired.Notice != nil {
@@ -86,6 +86,9 @@ func (c *Controller) done(ctx context.Context, r *engine.Run, o *observation, re
 			out.After = contestedAgain
 		}
 	})
+	// One of a wave, and not what somebody has just asked for in this Kyma.
+	report.Patiently = upgraded && report.Module.State == v1beta2.StateReady && o.kyma.Status.ObservedGeneration == o.kyma.Generation
+	c.o.Status.Report(o.name, report)
 	if first || upgraded {
 		log.Info("The module is ready", "version", o.desired.Version)
 		c.eventOfMany(o, "ModuleReady", "Install", fmt.Sprintf("Module %s %s is ready", o.desired.Name, o.desired.Version))
@@ -252,7 +255,7 @@ func (c *Controller) event(o *observation, kind, reason, action, note string) {
 // Events of what many modules do at the same time, such as being upgraded, are for people: a wave of thousands of them is not.
 const (
 	eventsPerSecond = 5
-	eventsBurst     = 200
+	eventsBurst     = 50
 )
 
 // eventOfMany records that something went well, as long as not too much does.

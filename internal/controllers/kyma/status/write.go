@@ -145,13 +145,13 @@ func (w *Writer) paced(kyma types.NamespacedName, took time.Duration) {
 	w.account(kyma).took = took
 }
 
-// take is all that the Kyma as read does not show, nil if nothing is pending; the earliest time for a change of messages only; and
+// take is all that the Kyma as read does not show, nil if nothing is to be written now; the earliest time for a change of messages only; and
 // that for any write.
 func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (c *changes, messages, pace time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.open[kyma]
-	if a == nil || a.pending == nil {
+	if a == nil || a.pending == nil || (a.lulled && !a.urgent && !w.ending) {
 		return nil, time.Time{}, time.Time{}
 	}
 	c = newChanges()
@@ -187,7 +187,7 @@ func (w *Writer) done(kyma types.NamespacedName, c *changes, version string, wro
 			}
 		}
 		if a.pending.empty() {
-			a.pending = nil
+			a.pending, a.urgent = nil, false
 		}
 	}
 }

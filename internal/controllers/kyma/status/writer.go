@@ -46,6 +46,9 @@ type Options struct {
 	Behind func(behind bool)
 	// MaxBacklog before Behind is told. Default: 256.
 	MaxBacklog int
+	// Busy says whether there is so much work that reports which are patient had better wait. It must not block or call the writer.
+	// Default: there never is.
+	Busy func() bool
 	// Log of failures to write.
 	Log logr.Logger
 }
@@ -59,6 +62,9 @@ type Writer struct {
 	open   map[types.NamespacedName]*account
 	ending bool // nothing rests any more
 	behind bool // what Behind was told last
+	// patient are Kymas that wait until less is going on, waits tells letThrough that there are some.
+	patient []patient
+	waits   chan struct{}
 }
 
 // account is what is known of a Kyma's status beyond what the cache shows.
@@ -71,6 +77,8 @@ type account struct {
 	at      time.Time
 	// took is how long that write took.
 	took time.Duration
+	// lulled says that some of pending waits in Writer.patient, urgent that some of it does not wait.
+	lulled, urgent bool
 }
 
 // New makes a Writer; Run makes it work.
@@ -87,11 +95,15 @@ func New(o Options) *Writer {
 	if o.MaxBacklog <= 0 {
 		o.MaxBacklog = 256
 	}
+	if o.Busy == nil {
+		o.Busy = func() bool { return false }
+	}
 	if o.Pause <= 0 {
 		o.Pause = 10 * time.Second
 	}
 	return &Writer{
-		o: o, open: map[types.NamespacedName]*account{},
+		waits: make(chan struct{}, 1),
+		o:     o, open: map[types.NamespacedName]*account{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "kyma-status"}),
@@ -111,6 +123,9 @@ type Report struct {
 	Written func()
 	// Lazily has the report written only if nothing else is to be written within a second: what is over sooner is not worth a write.
 	Lazily bool
+	// Patiently has the report written when less is going on, but within some ten seconds, or with whatever else is to be written of the
+	// Kyma: for what nobody waits for, one of thousands that report the same.
+	Patiently bool
 }
 
 // lazily is how long a report waits that says that something has begun.
@@ -124,7 +139,14 @@ func (w *Writer) Report(kyma types.NamespacedName, r Report) {
 		c.after[r.Module.Name] = []func(){r.Written}
 	}
 	if r.Lazily {
-		w.later(kyma, c, lazily)
+		if w.o.Owns(kyma) {
+			w.keep(kyma, c, false)
+			w.queue.AddAfter(kyma, lazily)
+		}
+		return
+	}
+	if r.Patiently && w.o.Busy() {
+		w.lull(kyma, c)
 		return
 	}
 	w.add(kyma, c)
@@ -138,7 +160,7 @@ func (w *Writer) Evaluated(k *v1beta2.Kyma, module string) {
 	}
 	c := newChanges()
 	c.evaluated[module] = k.Generation
-	w.later(client.ObjectKeyFromObject(k), c, soon)
+	w.later(client.ObjectKeyFromObject(k), c)
 }
 
 // Gone reports that a module is no longer in the runtime. written is as in Report.
@@ -166,28 +188,32 @@ func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 
 // Touch has the status computed anew, from what is known, soon: what modules report meanwhile goes into the same write, and none of
 // them waits for one more.
-func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges(), soon) }
+func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges()) }
 
 // soon is longer than it takes until a module's run reports that it begins.
 const soon = 100 * time.Millisecond
 
-func (w *Writer) later(kyma types.NamespacedName, c *changes, after time.Duration) {
+func (w *Writer) later(kyma types.NamespacedName, c *changes) {
 	if w.o.Owns(kyma) {
-		w.keep(kyma, c)
-		w.queue.AddAfter(kyma, after)
+		w.keep(kyma, c, true)
+		w.queue.AddAfter(kyma, soon)
 	}
 }
 
 func (w *Writer) add(kyma types.NamespacedName, c *changes) {
 	if w.o.Owns(kyma) {
-		w.keep(kyma, c)
+		w.keep(kyma, c, true)
 		w.queue.Add(kyma)
 		w.look()
 	}
 }
 
-// Backlog is how many Kymas are to be written now: those that rest, or wait after a failure, left out.
-func (w *Writer) Backlog() int { return w.queue.Len() }
+// Backlog is how many Kymas are to be written now, or when less is going on: those that rest, or wait after a failure, left out.
+func (w *Writer) Backlog() int {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.queue.Len() + len(w.patient)
+}
 
 // look tells whether the writer falls behind, where that is news.
 func (w *Writer) look() {
@@ -204,10 +230,11 @@ func (w *Writer) look() {
 }
 
 // keep lays changes over what is pending.
-func (w *Writer) keep(kyma types.NamespacedName, c *changes) {
+func (w *Writer) keep(kyma types.NamespacedName, c *changes, urgent bool) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.account(kyma)
+	a.urgent = a.urgent || urgent
 	if a.pending == nil {
 		a.pending = newChanges()
 	}
@@ -321,6 +348,7 @@ func (w *Writer) Run(ctx context.Context) error {
 			}
 		})
 	}
+	workers.Go(func() { w.letThrough(ctx) })
 	w.sweepUntil(ctx)
 	timer := time.AfterFunc(drain, cancel)
 	defer timer.Stop()

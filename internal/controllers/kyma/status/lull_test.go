@@ -1,0 +1,172 @@
+package status
+
+import (
+	"context"
+	"strconv"
+	"sync/atomic"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"k8s.io/apimachinery/pkg/types"
+	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
+	"github.com/kyma-project/mothership/internal/catalog"
+)
+
+// counting counts the writes to each Kyma, which take no time.
+type counting struct {
+	many
+	writes map[string]int
+}
+
+func (c *counting) Status() client.SubResourceWriter { return c }
+
+func (c *counting) Patch(_ context.Context, obj client.Object, _ client.Patch, _ ...client.SubResourcePatchOption) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.writes[obj.GetName()]++
+	return nil
+}
+
+func (c *counting) of(name string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.writes[name]
+}
+
+// busyWriter runs a test in virtual time with a writer in a control plane that is busy for as long as the test says.
+func busyWriter(t *testing.T, test func(t *testing.T, w *Writer, api *counting, busy *atomic.Bool, end func())) {
+	t.Helper()
+	synctest.Test(t, func(t *testing.T) {
+		var busy atomic.Bool
+		busy.Store(true)
+		api := &counting{writes: map[string]int{}}
+		w := New(Options{Cache: api, Live: api, Client: api, Catalog: catalog.NewStore(), Busy: busy.Load, MaxBacklog: 40})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		stopped := false
+		end := func() {
+			if cancel(); !stopped {
+				stopped = true
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			}
+		}
+		defer end()
+		test(t, w, api, &busy, end)
+	})
+}
+
+func kymaNamed(name string) types.NamespacedName {
+	return types.NamespacedName{Namespace: "fleet", Name: name}
+}
+
+// upgraded reports as one of a wave does: that it has begun, and soon that it is done.
+func upgraded(w *Writer, name string) {
+	m := v1beta2.ModuleStatus{Name: "web", State: v1beta2.StateProcessing}
+	w.Report(kymaNamed(name), Report{Module: m, Lazily: true})
+	m.State = v1beta2.StateReady
+	w.Report(kymaNamed(name), Report{Module: m, Patiently: true})
+}
+
+func TestAWaveIsWrittenWhenLessIsGoingOn(t *testing.T) {
+	t.Parallel()
+	busyWriter(t, func(t *testing.T, w *Writer, api *counting, busy *atomic.Bool, _ func()) {
+		upgraded(w, "one")
+		upgraded(w, "two")
+		<-time.After(3 * time.Second)
+		if api.of("one")+api.of("two") != 0 || w.Backlog() != 2 {
+			t.Errorf("%v is written while there is more to do, and %d are to be", api.writes, w.Backlog())
+		}
+		w.Report(kymaNamed("two"), Report{Module: v1beta2.ModuleStatus{Name: "shop", State: v1beta2.StateError}})
+		<-time.After(time.Second)
+		if api.of("one") != 0 || api.of("two") != 1 {
+			t.Errorf("%v is written after one of them had something else to say", api.writes)
+		}
+		busy.Store(false)
+		<-time.After(2 * lullPoll)
+		synctest.Wait()
+		if api.of("one") != 1 || api.of("two") != 1 || w.Backlog() != 0 {
+			t.Errorf("%v is written when there is no more to do, and %d are to be", api.writes, w.Backlog())
+		}
+		upgraded(w, "one")
+		synctest.Wait()
+		if api.of("one") != 2 {
+			t.Error("what is reported when nothing else is going on waits")
+		}
+	})
+}
+
+func TestAWaveWaitsForSoLongOnly(t *testing.T) {
+	t.Parallel()
+	busyWriter(t, func(t *testing.T, w *Writer, api *counting, _ *atomic.Bool, _ func()) {
+		upgraded(w, "one")
+		<-time.After(maxLull + 2*lullPoll)
+		synctest.Wait()
+		if api.of("one") != 1 {
+			t.Errorf("%v is written after %s", api.writes, maxLull)
+		}
+	})
+}
+
+func TestSoManyWaitOnly(t *testing.T) {
+	t.Parallel()
+	busyWriter(t, func(t *testing.T, w *Writer, api *counting, _ *atomic.Bool, _ func()) {
+		for i := range maxPatient {
+			upgraded(w, strconv.Itoa(i))
+		}
+		upgraded(w, "one more")
+		synctest.Wait()
+		if len(api.writes) != 1 || api.of("one more") != 1 {
+			t.Errorf("%d are written, want one", len(api.writes))
+		}
+	})
+}
+
+func TestAtTheEndNobodyIsPatient(t *testing.T) {
+	t.Parallel()
+	busyWriter(t, func(t *testing.T, w *Writer, api *counting, _ *atomic.Bool, end func()) {
+		upgraded(w, "one")
+		upgraded(w, "two")
+		end()
+		if api.of("one") != 1 || api.of("two") != 1 {
+			t.Errorf("%v is written at the end", api.writes)
+		}
+	})
+}
+
+// Whoever lets a wave through leaves room for others, and nobody is told that the writer falls behind.
+func TestAWaveLeavesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var busy atomic.Bool
+		busy.Store(true)
+		api := &many{}
+		w := New(Options{
+			Cache: api, Live: api, Client: api, Catalog: catalog.NewStore(), Busy: busy.Load, MaxBacklog: 40,
+			Behind: func(bool) { t.Error("it says that it is behind") },
+		})
+		ctx, cancel := context.WithCancel(t.Context())
+		ended := make(chan error, 1)
+		go func() { ended <- w.Run(ctx) }()
+		for i := range 200 {
+			w.Report(kymaNamed(strconv.Itoa(i)), Report{Module: v1beta2.ModuleStatus{Name: "web", State: v1beta2.StateReady}, Patiently: true})
+		}
+		busy.Store(false)
+		<-time.After(10 * time.Second) // each of the four workers takes a second for one
+		if n := w.Backlog(); n < 150 || n > 165 {
+			t.Errorf("%d are still to be written", n)
+		}
+		<-time.After(time.Minute)
+		synctest.Wait()
+		if n := w.Backlog(); n != 0 {
+			t.Errorf("%d are still to be written in the end", n)
+		}
+		cancel()
+		<-ended
+	})
+}
