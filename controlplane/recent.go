@@ -20,16 +20,12 @@ const (
 	maxFiles = 1000
 	// unclear is how young a change may be for another one not to show in the time that the file system keeps.
 	unclear = 100 * time.Millisecond
-	// freshly is how long a look at a path is good for: a wave of work asks hundreds of times a second, and which runtime asked how
-	// many milliseconds before a change is nothing that anybody can tell.
-	freshly = 20 * time.Millisecond
 )
 
 // recent remembers what was read of local paths for as long as nothing in them changes, by names, sizes and times: thousands of
-// runtimes that want the same read it once, and look at it once in a while that is fresh. Others go to next, which has better ways to
-// remember them.
-func recent(next source.Fetcher, fresh time.Duration) source.Fetcher {
-	r := &recently{next: next, fresh: fresh, reads: map[place]*read{}}
+// runtimes that want the same read it once. Others go to next, which has better ways to remember them.
+func recent(next source.Fetcher) source.Fetcher {
+	r := &recently{next: next, reads: map[place]*read{}}
 	return source.FetcherFunc(func(ctx context.Context, ref source.Ref) (*source.Tree, error) {
 		if !ref.IsLocal() || ref.Path == source.Stdin {
 			return next.Fetch(ctx, ref)
@@ -45,8 +41,7 @@ type place struct {
 }
 
 type recently struct {
-	next  source.Fetcher
-	fresh time.Duration
+	next source.Fetcher
 
 	mu    sync.Mutex
 	reads map[place]*read
@@ -54,23 +49,17 @@ type recently struct {
 
 // read is one of a path. Its lock is held while it is made, so that others wait for it.
 type read struct {
-	mu     sync.Mutex
-	state  [sha256.Size]byte
-	tree   *source.Tree // nil: nothing is remembered
-	looked time.Time    // when the state was last seen to be that
+	mu    sync.Mutex
+	state [sha256.Size]byte
+	tree  *source.Tree // nil: nothing is remembered
 }
 
 func (r *recently) fetch(ctx context.Context, ref source.Ref) (*source.Tree, error) {
 	one := r.of(place{ref.Path, ref.Digest, ref.Kind})
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	now := time.Now()
-	if one.tree != nil && now.Sub(one.looked) < r.fresh {
-		return one.tree, nil
-	}
 	before, known := stateOf(ref.Path)
 	if one.tree != nil && known && one.state == before {
-		one.looked = now
 		return one.tree, nil
 	}
 	tree, err := r.next.Fetch(ctx, ref)
@@ -79,7 +68,7 @@ func (r *recently) fetch(ctx context.Context, ref source.Ref) (*source.Tree, err
 		return nil, err
 	}
 	if after, _ := stateOf(ref.Path); known && after == before {
-		one.tree, one.state, one.looked = tree, before, now
+		one.tree, one.state = tree, before
 	}
 	return tree, nil
 }

@@ -20,7 +20,7 @@ func TestRecent(t *testing.T) {
 		reads++
 		text, err := os.ReadFile(file)
 		return &source.Tree{Digest: string(text)}, err
-	}), 0)
+	}))
 	fetch := func(want string, wantReads int) {
 		t.Helper()
 		tree, err := f.Fetch(t.Context(), source.Ref{Kind: source.Manifests, SourceRef: v1beta2.SourceRef{Path: file}})
@@ -52,32 +52,5 @@ func TestRecent(t *testing.T) {
 	}
 	if _, err := f.Fetch(t.Context(), source.Ref{Kind: source.Manifests, SourceRef: v1beta2.SourceRef{Path: file}}); err == nil {
 		t.Error("what is gone is remembered")
-	}
-}
-
-func TestALookIsGoodForAMoment(t *testing.T) {
-	t.Parallel()
-	dir, reads := t.TempDir(), 0
-	old := time.Now().Add(-time.Hour)
-	if err := os.Chtimes(dir, old, old); err != nil {
-		t.Fatal(err)
-	}
-	for fresh, want := range map[time.Duration]int{0: 2, time.Hour: 1} {
-		f := recent(source.FetcherFunc(func(context.Context, source.Ref) (*source.Tree, error) {
-			reads++
-			return &source.Tree{}, nil
-		}), fresh)
-		reads = 0
-		for range 2 {
-			if _, err := f.Fetch(t.Context(), source.Ref{Kind: source.Manifests, SourceRef: v1beta2.SourceRef{Path: dir}}); err != nil {
-				t.Fatal(err)
-			}
-			if err := os.Chtimes(dir, old, old.Add(time.Duration(reads)*time.Minute)); err != nil {
-				t.Fatal(err)
-			}
-		}
-		if reads != want {
-			t.Errorf("what is good for %s and changes is read %d times, want %d", fresh, reads, want)
-		}
 	}
 }

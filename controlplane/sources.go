@@ -101,7 +101,7 @@ func (cp *ControlPlane) sources(live client.Reader) source.Fetcher {
 		PerHost: s.PerHost, Rate: s.RatePerHost, PrivateHosts: s.PrivateHosts,
 	})
 	polled := source.Polled(mux, sourceCacheBytes, s.PollInterval*4/5) // due, a fifth more included, whenever it is polled
-	return rooted(cp.cfg.SourceRoot, recent(polled, freshly))
+	return rooted(cp.cfg.SourceRoot, recent(polled))
 }
 
 // secretsOf reads credentials from Secrets when they are used: nothing is kept of them. Only Secrets that say so are for sources:

@@ -89,7 +89,7 @@ func (b *bench) planned(ctx context.Context) ([]float64, error) {
 	return counts[:max(full, 1)], nil
 }
 
-// nextOf is the time from now until a runtime's next verification.
+// nextOf is the time from now until a runtime's next verification; zero while one is made.
 func (b *bench) nextOf(ctx context.Context, name string, now time.Time) (time.Duration, error) {
 	data, err := b.plane.Read(ctx, "/fleet/"+space+"/"+name)
 	if err != nil {
@@ -100,8 +100,12 @@ func (b *bench) nextOf(ctx context.Context, name string, now time.Time) (time.Du
 		return 0, fmt.Errorf("reading what is planned for %s: %w", name, err)
 	}
 	for _, c := range e.Components {
-		if c.Name == "" && c.Next != nil {
+		switch {
+		case c.Name != "":
+		case c.Next != nil:
 			return c.Next.Sub(now), nil
+		case c.Phase == "running", c.Phase == "queued":
+			return 0, nil
 		}
 	}
 	return 0, fmt.Errorf("reading what is planned for %s: no verification is", name)

@@ -129,17 +129,11 @@ func New(o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// wave is how many modules are to be worked on at least while there is a wave of work.
+// wave is how many runtimes wait for a worker at least while there is a wave of work.
 const wave = 32
 
-// busy says whether more work waits than is in hand anyway.
-func (f *Fleet) busy() bool {
-	queued := 0
-	for _, n := range f.engine.Stats().Queued {
-		queued += n
-	}
-	return queued >= wave
-}
+// busy says whether there is a wave of work.
+func (f *Fleet) busy() bool { return f.engine.Stats().Ready >= wave }
 
 // controllers makes what is shared, and the list of controllers.
 func (f *Fleet) controllers(store *catalog.Store) []setup {

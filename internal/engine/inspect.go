@@ -142,8 +142,9 @@ type Stats struct {
 	Queued [priorities]int
 	// Running, Delayed, Waiting and Failed are how many keys are in that phase.
 	Running, Delayed, Waiting, Failed int
-	// Runtimes is how many have a key that is not idle.
-	Runtimes int
+	// Runtimes is how many have a key that is not idle, Ready how many of them wait for a worker: those that do not answer, or have as
+	// many runs under way as they may, do not.
+	Runtimes, Ready int
 	// OpenBreakers is how many runtimes do not answer.
 	OpenBreakers int
 	// Limit is how many runs may be in hand, InHand how many are.
@@ -184,7 +185,7 @@ func (e *Engine) statsNow() Stats {
 	s := e.stats
 	s.Running, s.Delayed = e.phases[PhaseRunning], e.phases[PhaseDelayed]
 	s.Waiting, s.Failed = e.phases[PhaseWaiting], e.phases[PhaseFailed]
-	s.Runtimes = len(e.lanes)
+	s.Runtimes, s.Ready = len(e.lanes), e.waiting
 	s.Limit, s.InHand, s.Patience, s.Throttled = e.limit(), e.inHand(), e.patience(), e.throttled
 	return s
 }

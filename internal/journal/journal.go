@@ -83,6 +83,8 @@ type entry struct {
 	last uint64
 	// durable says that the API has it.
 	durable bool
+	// settled says that the change has come to its end, which the status does not say yet.
+	settled bool
 }
 
 // New makes an empty Journal. Nothing is written before Run.
@@ -139,7 +141,7 @@ func (j *Journal) enter(e Entry) (end func(), wait chan error) {
 		j.dirty[j.o.SlotOf(e.Runtime)] = e.Runtime
 	}
 	j.begun++
-	known.last = j.begun
+	known.last, known.settled = j.begun, false
 	end = j.ending(e, known.last)
 	if known.durable {
 		return end, nil
@@ -153,17 +155,27 @@ func (j *Journal) enter(e Entry) (end func(), wait chan error) {
 	return end, wait
 }
 
-// Ending is how to end an entry that is there, as if it had been begun now; nil if there is none.
+// Ending is how to end an entry that is there, as if it had been begun now; nil if there is none, or whoever began it knows how it ends.
 func (j *Journal) Ending(e Entry) (end func()) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	known := j.entries[e]
-	if known == nil {
+	if known == nil || known.settled {
 		return nil
 	}
 	j.begun++
 	known.last = j.begun
 	return j.ending(e, known.last)
+}
+
+// Settle says that a change has come to its end, and that whoever made it knows what to. The entry stays for others, who do not, until
+// it is ended; to this process the module is in the journal no more, unless something is begun again.
+func (j *Journal) Settle(e Entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if known := j.entries[e]; known != nil {
+		known.settled = true
+	}
 }
 
 func (j *Journal) ending(e Entry, begun uint64) func() {
@@ -182,11 +194,12 @@ func (j *Journal) remove(e Entry) {
 	j.dirty[j.o.SlotOf(e.Runtime)] = e.Runtime
 }
 
-// Has says whether a module is in the journal.
+// Has says whether a module is in the journal, and what became of it is not known here.
 func (j *Journal) Has(e Entry) bool {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	return j.entries[e] != nil
+	known := j.entries[e]
+	return known != nil && !known.settled
 }
 
 // Len is the number of entries.

@@ -234,3 +234,39 @@ func TestBeginEndsWithItsContext(t *testing.T) {
 		stop()
 	}
 }
+
+// What has come to its end is for others to look at until the status says so, but not for who brought it there.
+func TestSettled(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	j, stop := d.open()
+	e := Entry{types.NamespacedName{Namespace: "n", Name: "eu"}, "web"}
+	first, err := j.Begin(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !j.Has(e) {
+		t.Error("what has begun is not there")
+	}
+	j.Settle(e)
+	if j.Has(e) || j.Ending(e) != nil {
+		t.Error("what has come to its end is to be looked at")
+	}
+	other, closeOther := d.open()
+	if left, err := other.Load(t.Context(), func(Slot) bool { return true }); err != nil || len(left) != 1 {
+		t.Errorf("others see %v, %v", left, err)
+	}
+	closeOther()
+	second, err := j.Begin(t.Context(), e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if first(); !j.Has(e) {
+		t.Error("the end of the first change ended the second")
+	}
+	j.Settle(e)
+	second()
+	if stop(); len(d.stored()) != 0 || j.Len() != 0 {
+		t.Errorf("left: %v", d.stored())
+	}
+}

@@ -63,8 +63,11 @@ type watched struct {
 	// doubted says that a module met with a failure since, which the last poll did not, or the other way round: it may have reported
 	// that to people.
 	doubted bool
+	made    time.Time
 	due     time.Time
-	polling bool
+	// early asks for a poll before it is due, spared says that there was one since the last that was due: another must wait.
+	early, spared bool
+	polling       bool
 }
 
 // maxPolls bounds how many sources are asked at the same time.
@@ -96,7 +99,7 @@ func (c *Controller) Fetch(ctx context.Context, ref source.Ref) (*source.Tree, e
 func lasting(err error) bool { return !errors.Is(err, source.ErrUnavailable) }
 
 // met is told what a module met with. A source that failed is polled although it may not move. One that is not as the last poll found
-// it is polled at once: the poll tells all who use it, and whoever asked now tells nobody.
+// it is polled at once, if it was not lately: the poll tells all who use it, and whoever asked now tells nobody.
 func (c *Controller) met(ref source.Ref, err error) {
 	key := ref.Key()
 	c.mu.Lock()
@@ -105,11 +108,11 @@ func (c *Controller) met(ref source.Ref, err error) {
 	switch {
 	case w == nil && err == nil:
 	case w == nil && ref.Moves():
-		c.watched[key] = &watched{ref: ref, doubted: true, due: time.Now()}
+		c.watched[key] = &watched{ref: ref, doubted: true, early: true, made: time.Now(), due: c.next()}
 	case w == nil:
-		c.watched[key] = &watched{ref: ref, failure: err, due: c.next()}
+		c.watched[key] = &watched{ref: ref, failure: err, made: time.Now(), due: c.next()}
 	case !w.doubted && (w.failure == nil) != (err == nil):
-		w.doubted, w.due = true, time.Now()
+		w.doubted, w.early = true, !w.spared
 	}
 }
 
@@ -130,23 +133,27 @@ func (c *Controller) Run(ctx context.Context) error {
 			return nil
 		case <-tick.C:
 		}
+		asked := time.Now()
 		used, err := c.used(ctx)
 		if err != nil {
 			c.o.Log.Error(err, "Reading which sources are in use")
 			continue
 		}
-		for _, key := range c.due(used) {
+		for _, key := range c.due(used, asked) {
 			polls.Go(func() { c.poll(ctx, key, used[key]) })
 		}
 	}
 }
 
-// due takes the sources whose time has come, and forgets those that nobody uses or that neither move nor fail any more.
-func (c *Controller) due(used map[string]source.Ref) []string {
+// due takes the sources whose time has come, and forgets those that nobody uses or that neither move nor fail any more. used was asked
+// for at a time: what a module met with later may not be in it.
+func (c *Controller) due(used map[string]source.Ref, asked time.Time) []string {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for key, w := range c.watched {
-		if ref, in := used[key]; !w.polling && (!in || !ref.Moves() && w.failure == nil) {
+		ref, in := used[key]
+		rests := !ref.Moves() && w.failure == nil && !w.doubted
+		if !w.polling && w.made.Before(asked) && (!in || rests) {
 			delete(c.watched, key)
 		}
 	}
@@ -155,12 +162,13 @@ func (c *Controller) due(used map[string]source.Ref) []string {
 		w := c.watched[key]
 		if w == nil {
 			if ref.Moves() {
-				c.watched[key] = &watched{ref: ref, due: c.next()}
+				c.watched[key] = &watched{ref: ref, made: time.Now(), due: c.next()}
 			}
 			continue
 		}
-		if !w.polling && c.busy < maxPolls && !time.Now().Before(w.due) {
-			w.polling = true
+		now := !time.Now().Before(w.due)
+		if !w.polling && c.busy < maxPolls && (now || w.early) {
+			w.polling, w.early, w.spared = true, false, !now
 			c.busy++
 			out = append(out, key)
 		}

@@ -37,14 +37,14 @@ func TestWhatIsPolled(t *testing.T) {
 			t.Fatal(got)
 		}
 		used := map[string]source.Ref{moving.Key(): moving, fixed.Key(): fixed}
-		if due := c.due(used); len(due) != 0 || len(c.watched) != 2 {
+		if due := c.due(used, time.Now()); len(due) != 0 || len(c.watched) != 2 {
 			t.Errorf("at once: %d are due of %d", len(due), len(c.watched))
 		}
 		time.Sleep(72 * time.Second) // virtual: the interval and a fifth
-		if due := c.due(used); len(due) != 2 {
+		if due := c.due(used, time.Now()); len(due) != 2 {
 			t.Errorf("after the interval: %d are due, want 2", len(due))
 		}
-		if due := c.due(used); len(due) != 0 {
+		if due := c.due(used, time.Now()); len(due) != 0 {
 			t.Errorf("%d are polled twice at the same time", len(due))
 		}
 		c.learn(fixed.Key(), &source.Tree{Digest: fixed.Digest}, nil)
@@ -52,10 +52,10 @@ func TestWhatIsPolled(t *testing.T) {
 		for key := range used {
 			c.polled(key)
 		}
-		if c.due(used); c.watched[fixed.Key()] != nil || c.watched[moving.Key()] == nil {
+		if c.due(used, time.Now()); c.watched[fixed.Key()] != nil || c.watched[moving.Key()] == nil {
 			t.Error("what is mended and does not move is not forgotten, or more than that")
 		}
-		if c.due(nil); len(c.watched) != 0 || c.busy != 0 {
+		if c.due(nil, time.Now()); len(c.watched) != 0 || c.busy != 0 {
 			t.Errorf("%d that nobody uses are left, %d are busy", len(c.watched), c.busy)
 		}
 		err = down
@@ -93,7 +93,7 @@ func TestBetweenPolls(t *testing.T) {
 		good := &source.Tree{Digest: "a"}
 		polls := func(when string, tree *source.Tree, err error, news bool) {
 			t.Helper()
-			if due := c.due(used); len(due) != 1 {
+			if due := c.due(used, time.Now()); len(due) != 1 {
 				t.Fatalf("%s: %d are due, want 1", when, len(due))
 			}
 			if got := c.learn(moving.Key(), tree, err); got != news {
@@ -101,6 +101,7 @@ func TestBetweenPolls(t *testing.T) {
 			}
 			c.polled(moving.Key())
 		}
+		interval := func() { time.Sleep(72 * time.Second) } // virtual, and a fifth
 		fails := func() {
 			if _, got := c.Fetch(t.Context(), moving); !errors.Is(got, source.ErrDenied) {
 				t.Fatal(got)
@@ -109,26 +110,27 @@ func TestBetweenPolls(t *testing.T) {
 		fails()
 		polls("first of all", good, nil, true)
 		fails()
-		polls("it failed and is well again", good, nil, true)
-		if due := c.due(used); len(due) != 0 {
-			t.Error("it is polled again at once")
+		if due := c.due(used, time.Now()); len(due) != 0 {
+			t.Error("it is polled early twice in an interval")
 		}
-		time.Sleep(72 * time.Second)
+		interval()
+		polls("it failed and is well again", good, nil, true)
+		interval()
 		polls("nothing happened since", good, nil, false)
 		fails()
 		polls("it failed and its server is down", nil, down, false)
-		time.Sleep(72 * time.Second)
+		interval()
 		polls("its server is back", good, nil, true)
-		time.Sleep(72 * time.Second)
-		c.due(used)
+		interval()
+		c.due(used, time.Now())
 		c.learn(moving.Key(), good, nil)
 		fails() // after the answer, before the poll has ended
 		c.polled(moving.Key())
 		polls("it failed during a poll", good, nil, true)
-		fails()
+		interval()
 		polls("it fails", nil, denied, true)
 		fails()
-		if due := c.due(used); len(due) != 0 {
+		if due := c.due(used, time.Now()); len(due) != 0 {
 			t.Error("what is known to fail is polled at once")
 		}
 		err = nil
@@ -137,5 +139,36 @@ func TestBetweenPolls(t *testing.T) {
 		}
 		err = denied
 		polls("it was well and fails again", nil, denied, true)
+	})
+}
+
+// What does not move is forgotten once it is well, but not while a module says otherwise, or before it could be known who uses it.
+func TestFixedInDoubt(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		var err error = denied
+		c := New(Options{Sources: failingFetcher(&err), Interval: time.Minute})
+		used := map[string]source.Ref{fixed.Key(): fixed}
+		asked := time.Now()
+		time.Sleep(time.Second)
+		_, _ = c.Fetch(t.Context(), fixed)
+		if c.due(nil, asked); c.watched[fixed.Key()] == nil {
+			t.Fatal("what failed while it was asked who uses it is forgotten")
+		}
+		time.Sleep(72 * time.Second)
+		c.due(used, time.Now())
+		c.learn(fixed.Key(), &source.Tree{Digest: fixed.Digest}, nil)
+		_, _ = c.Fetch(t.Context(), fixed)
+		c.polled(fixed.Key())
+		if due := c.due(used, time.Now()); len(due) != 1 {
+			t.Fatalf("a module met with a failure since, and %d are due", len(due))
+		}
+		if !c.learn(fixed.Key(), &source.Tree{Digest: fixed.Digest}, nil) {
+			t.Error("that it is well is no news to who met with a failure")
+		}
+		c.polled(fixed.Key())
+		if c.due(used, time.Now()); c.watched[fixed.Key()] != nil {
+			t.Error("what is well and does not move is not forgotten")
+		}
 	})
 }

@@ -75,6 +75,7 @@ func (c *Controller) done(ctx context.Context, r *engine.Run, o *observation, re
 	first := o.current == nil || o.current.State != v1beta2.StateReady
 	upgraded := !first && o.current.Version != o.desired.Version
 	o.complete = true
+	c.o.Journal.Settle(o.entry())
 	report := o.report(func(m *v1beta2.ModuleStatus) {
 		m.State, m.InputDigest, m.BundleDigest = v1beta2.StateReady, result.InputDigest, result.BundleDigest
 		m.Version, m.Revision = o.desired.Version, result.Revision

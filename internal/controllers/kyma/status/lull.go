@@ -14,42 +14,58 @@ const (
 	lullPoll = 50 * time.Millisecond
 	// maxLull is how long a report waits at most.
 	maxLull = 10 * time.Second
-	// maxPatient is how many Kymas may wait: for each of them, the journal has an entry.
-	maxPatient = 2000
+	// maxPatient is how many reports may wait: for each of them, the journal has an entry.
+	maxPatient = 1000
 )
 
-// patient is a Kyma whose reports wait, in the order of their arrival.
+// patient is a report that waits, in the order of their arrival.
 type patient struct {
 	kyma  types.NamespacedName
 	since time.Time
 }
 
-// lull has changes written when less is going on, unless too many wait for that already. Whatever else is reported on the Kyma takes
-// with it what waits.
+// lull has changes written when less is going on. Where too many wait for that already, the oldest is written. Whatever else is reported
+// on the Kyma takes with it what waits.
 func (w *Writer) lull(kyma types.NamespacedName, c *changes) {
 	if !w.o.Owns(kyma) {
 		return
 	}
 	w.keep(kyma, c, false)
-	if !w.wait(kyma) {
-		w.queue.Add(kyma)
-		w.look()
-	}
+	w.wait(kyma)
+	w.look()
 }
 
-func (w *Writer) wait(kyma types.NamespacedName) (waits bool) {
+func (w *Writer) wait(kyma types.NamespacedName) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.ending || len(w.patient) >= maxPatient {
-		return false
+	if w.ending {
+		w.queue.Add(kyma)
+		return
+	}
+	if len(w.patient) == maxPatient {
+		w.letFirstThrough()
 	}
 	w.account(kyma).lulled = true
 	w.patient = append(w.patient, patient{kyma, time.Now()})
-	select {
-	case w.waits <- struct{}{}:
-	default: // it is known already
+	if len(w.patient) == 1 {
+		select {
+		case w.waits <- struct{}{}:
+		default: // it is known already
+		}
 	}
-	return true
+}
+
+// letFirstThrough has the first of those that wait written, unless it was already, with something else. The lock is held.
+func (w *Writer) letFirstThrough() (writes int) {
+	kyma := w.patient[0].kyma
+	w.patient = w.patient[1:]
+	a := w.open[kyma]
+	if a == nil || !a.lulled {
+		return 0
+	}
+	a.lulled = false
+	w.queue.Add(kyma)
+	return 1
 }
 
 // letThrough has those that wait written, until the context ends.
@@ -71,24 +87,26 @@ func (w *Writer) letThrough(ctx context.Context) {
 	}
 }
 
-// letSomeThrough has as many of those that wait written as does not keep others waiting. It says whether more do.
+// letSomeThrough has as many of those that wait written as does not keep others waiting, or, of those that have waited for too long, as
+// does not hold up the work itself. It says whether more do.
 func (w *Writer) letSomeThrough(now time.Time) (more bool) {
+	defer w.look()
 	busy := w.o.Busy()
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	room := w.o.MaxBacklog/4 - w.queue.Len() // less than what has Behind told
-	n := 0
-	for n < len(w.patient) && n < room && (!busy || now.Sub(w.patient[n].since) >= maxLull) {
-		kyma := w.patient[n].kyma
-		if a := w.open[kyma]; a != nil {
-			a.lulled = false
-			w.queue.Add(kyma)
+	written := w.queue.Len()
+	for len(w.patient) > 0 {
+		room := w.o.MaxBacklog / 4
+		if now.Sub(w.patient[0].since) >= maxLull {
+			room *= 3 // still less than what has Behind told
+		} else if busy {
+			return true
 		}
-		n++
+		if written >= room {
+			return true
+		}
+		written += w.letFirstThrough()
 	}
-	w.patient = w.patient[n:]
-	if len(w.patient) == 0 {
-		w.patient = nil // for the garbage collector
-	}
-	return w.patient != nil
+	w.patient = nil // for the garbage collector
+	return false
 }

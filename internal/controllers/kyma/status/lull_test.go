@@ -121,8 +121,29 @@ func TestSoManyWaitOnly(t *testing.T) {
 		}
 		upgraded(w, "one more")
 		synctest.Wait()
-		if len(api.writes) != 1 || api.of("one more") != 1 {
-			t.Errorf("%d are written, want one", len(api.writes))
+		if len(api.writes) != 1 || api.of("0") != 1 {
+			t.Errorf("%d are written, want the first", len(api.writes))
+		}
+	})
+}
+
+// A wave that goes on keeps nobody waiting for longer.
+func TestALongWave(t *testing.T) {
+	t.Parallel()
+	busyWriter(t, func(t *testing.T, w *Writer, api *counting, _ *atomic.Bool, _ func()) {
+		const pause = 20 * time.Millisecond
+		begun := time.Now()
+		for i := 0; time.Since(begun) < maxLull+time.Second; i++ {
+			if upgraded(w, strconv.Itoa(i)); time.Since(begun) < maxLull && api.of("0") != 0 {
+				t.Fatalf("written after %s", time.Since(begun))
+			}
+			<-time.After(pause)
+		}
+		if api.of("0") != 1 || api.of("40") != 1 {
+			t.Errorf("the first ones are not written after %s; %d wait", time.Since(begun), w.Backlog())
+		}
+		if n := w.Backlog(); n < int((maxLull-time.Second)/pause) {
+			t.Errorf("%d wait", n)
 		}
 	})
 }

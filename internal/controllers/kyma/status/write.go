@@ -187,7 +187,7 @@ func (w *Writer) done(kyma types.NamespacedName, c *changes, version string, wro
 			}
 		}
 		if a.pending.empty() {
-			a.pending, a.urgent = nil, false
+			a.pending, a.urgent, a.lulled = nil, false, false
 		}
 	}
 }

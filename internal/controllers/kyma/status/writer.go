@@ -62,7 +62,7 @@ type Writer struct {
 	open   map[types.NamespacedName]*account
 	ending bool // nothing rests any more
 	behind bool // what Behind was told last
-	// patient are Kymas that wait until less is going on, waits tells letThrough that there are some.
+	// patient are reports that wait until less is going on, waits tells letThrough that there are some.
 	patient []patient
 	waits   chan struct{}
 }
@@ -208,7 +208,8 @@ func (w *Writer) add(kyma types.NamespacedName, c *changes) {
 	}
 }
 
-// Backlog is how many Kymas are to be written now, or when less is going on: those that rest, or wait after a failure, left out.
+// Backlog is how many Kymas are to be written now, and how many reports when less is going on: those that rest, or wait after a failure,
+// left out.
 func (w *Writer) Backlog() int {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -337,7 +338,7 @@ func isOlder(a, b string) bool {
 	return err == nil && order < 0
 }
 
-// Run writes until the context ends, and what is pending then.
+// Run writes until the context ends, and what is pending then, as far as that takes no longer than some seconds.
 func (w *Writer) Run(ctx context.Context) error {
 	var workers sync.WaitGroup
 	writing, cancel := context.WithCancel(context.WithoutCancel(ctx))
@@ -354,7 +355,22 @@ func (w *Writer) Run(ctx context.Context) error {
 	defer timer.Stop()
 	w.end()
 	workers.Wait()
+	if n := w.left(); n > 0 {
+		w.o.Log.Info("The process ends before every status was written; what they are about is looked at again at the next start", "kymas", n)
+	}
 	return nil
+}
+
+// left is how many Kymas something is pending of.
+func (w *Writer) left() (n int) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.open {
+		if a.pending != nil {
+			n++
+		}
+	}
+	return n
 }
 
 // end has all that is pending written at once, also what rests: the queue would drop that.
