@@ -53,7 +53,7 @@ func liveHeap() uint64 {
 
 // sentinel is garbage at once, and its finalizer runs after the next collection. It has a pointer, so that it is not one of the tiny
 // objects that share memory with others and may stay.
-type sentinel struct{ next *sentinel }
+type sentinel struct{ _ *byte }
 
 // afterEachGC calls f after each collection, from one goroutine of the runtime's own, until it returns false.
 func afterEachGC(f func() (again bool)) {

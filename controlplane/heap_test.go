@@ -29,7 +29,7 @@ func TestTuneGC(t *testing.T) {
 		if percent() == fewestOver {
 			break
 		}
-		time.Sleep(time.Millisecond)
+		<-time.After(time.Millisecond)
 	}
 	if got := percent(); got != fewestOver {
 		t.Errorf("with %d MiB in use: %d %%, want %d", len(held)>>20, got, fewestOver)

@@ -191,3 +191,26 @@ func TestAWaveLeavesRoom(t *testing.T) {
 		<-ended
 	})
 }
+
+// While there is a wave of work, what the modules of one Kyma report goes into a write a second.
+func TestAKymaOfAWave(t *testing.T) {
+	t.Parallel()
+	busyWriter(t, func(t *testing.T, w *Writer, api *counting, busy *atomic.Bool, _ func()) {
+		say := func() {
+			for i := range 20 {
+				w.Report(kymaNamed("one"), Report{Module: v1beta2.ModuleStatus{Name: strconv.Itoa(i), State: v1beta2.StateReady}})
+				<-time.After(100 * time.Millisecond)
+			}
+		}
+		say()
+		<-time.After(restBusy)
+		if n := api.of("one"); n < 2 || n > 3 {
+			t.Errorf("%d writes in two seconds", n)
+		}
+		busy.Store(false)
+		before := api.of("one")
+		if say(); api.of("one") < before+18 {
+			t.Errorf("%d writes of 20 reports when little is going on", api.of("one")-before)
+		}
+	})
+}

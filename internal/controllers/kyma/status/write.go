@@ -70,7 +70,7 @@ func (w *Writer) isBehind(kyma types.NamespacedName, k *v1beta2.Kyma) bool {
 
 // writeOver writes over a status as it was read.
 func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1beta2.Kyma) (again time.Duration, err error) {
-	c, earliest, pace := w.take(kyma, k)
+	c, earliest, pace := w.take(kyma, k, w.o.Busy())
 	if c == nil {
 		return 0, nil
 	}
@@ -134,9 +134,12 @@ func difference(old, next *v1beta2.KymaStatus) map[string]any {
 	return out
 }
 
-// rest is how many times as long as a write has taken nothing is written to the same Kyma afterwards: the status of a Kyma with many
-// modules is large, and what comes meanwhile goes into one write.
-const rest = 3
+// rest is how many times as long as a write has taken nothing is written to the same Kyma afterwards, and restBusy how long at least
+// while there is a wave of work: the status of a Kyma with many modules is large, and what comes meanwhile goes into one write.
+const (
+	rest     = 3
+	restBusy = time.Second
+)
 
 // paced books how long a write took.
 func (w *Writer) paced(kyma types.NamespacedName, took time.Duration) {
@@ -147,7 +150,7 @@ func (w *Writer) paced(kyma types.NamespacedName, took time.Duration) {
 
 // take is all that the Kyma as read does not show, nil if nothing is to be written now; the earliest time for a change of messages only; and
 // that for any write.
-func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (c *changes, messages, pace time.Time) {
+func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma, busy bool) (c *changes, messages, pace time.Time) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.open[kyma]
@@ -161,7 +164,11 @@ func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (c *changes, m
 	if w.ending {
 		return c, time.Time{}, time.Time{}
 	}
-	return c, a.at.Add(w.o.Pause), a.at.Add(rest * a.took)
+	pause := rest * a.took
+	if busy {
+		pause = max(pause, restBusy)
+	}
+	return c, a.at.Add(w.o.Pause), a.at.Add(pause)
 }
 
 // done books a write of changes c. Reports that came meanwhile stay pending.
