@@ -30,6 +30,9 @@ var targets = map[string]bound{
 // evenFrom is the size of a fleet from which on verifications are to be even: of fewer, chance has them clump, and that harms nobody.
 const evenFrom = 1000
 
+// slopeFrom is the size of a fleet from which on the slope has a target: the heap of smaller ones may grow before it is collected.
+const slopeFrom = 10000
+
 func (b bound) met(v float64) bool {
 	if b.least {
 		return v >= b.value
@@ -40,7 +43,13 @@ func (b bound) met(v float64) bool {
 // target of a figure in this run; false if it has none.
 func (r *Results) target(name string) (bound, bool) {
 	b, ok := targets[name]
-	return b, ok && (name != "verify_cv" || r.Clusters >= evenFrom)
+	switch name {
+	case "verify_cv":
+		ok = ok && r.Clusters >= evenFrom
+	case "rss_slope_kib":
+		ok = ok && r.Clusters >= slopeFrom
+	}
+	return b, ok
 }
 
 var errMissed = errors.New("targets are missed")

@@ -19,6 +19,14 @@ import (
 type counting struct {
 	many
 	writes map[string]int
+	spec   []v1beta2.Module // of each, in generation 2, if there is one
+}
+
+func (c *counting) Get(ctx context.Context, name types.NamespacedName, obj client.Object, o ...client.GetOption) error {
+	if k := obj.(*v1beta2.Kyma); c.spec != nil {
+		k.Generation, k.Spec.Modules = 2, c.spec
+	}
+	return c.many.Get(ctx, name, obj, o...)
 }
 
 func (c *counting) Status() client.SubResourceWriter { return c }
@@ -211,6 +219,29 @@ func TestAKymaOfAWave(t *testing.T) {
 		before := api.of("one")
 		if say(); api.of("one") < before+18 {
 			t.Errorf("%d writes of 20 reports when little is going on", api.of("one")-before)
+		}
+	})
+}
+
+// While there is a wave of work, a Kyma whose modules have not all been seen to is written each few seconds, and at once when they have.
+func TestAnUnfinishedKymaOfAWave(t *testing.T) {
+	t.Parallel()
+	busyWriter(t, func(t *testing.T, w *Writer, api *counting, _ *atomic.Bool, _ func()) {
+		api.spec = []v1beta2.Module{{Name: "0"}, {Name: "1"}, {Name: "2"}}
+		say := func(i int) {
+			w.Report(kymaNamed("one"), Report{Module: v1beta2.ModuleStatus{Name: strconv.Itoa(i), State: v1beta2.StateReady}, Generation: 2})
+		}
+		say(0)
+		<-time.After(2 * time.Second)
+		say(1)
+		<-time.After(time.Second)
+		if n := api.of("one"); n != 1 {
+			t.Errorf("%d writes before all have been seen to", n)
+		}
+		say(2)
+		<-time.After(10 * time.Millisecond)
+		if n := api.of("one"); n != 2 {
+			t.Errorf("%d writes when all have been seen to", n)
 		}
 	})
 }

@@ -70,11 +70,15 @@ func (w *Writer) isBehind(kyma types.NamespacedName, k *v1beta2.Kyma) bool {
 
 // writeOver writes over a status as it was read.
 func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1beta2.Kyma) (again time.Duration, err error) {
-	c, earliest, pace := w.take(kyma, k, w.o.Busy())
+	c, at, took := w.take(kyma, k)
 	if c == nil {
 		return 0, nil
 	}
-	if wait := time.Until(pace); wait > 0 {
+	busy, pause := w.o.Busy(), rest*took
+	if busy {
+		pause = max(pause, restBusy)
+	}
+	if wait := time.Until(at.Add(pause)); wait > 0 {
 		return wait, nil
 	}
 	next := merge(k, c, catalog.Wanted(k, w.o.Catalog.In(k.Namespace)), metav1.Now())
@@ -82,7 +86,10 @@ func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1
 		w.done(kyma, c, k.ResourceVersion, false, k)
 		return 0, nil
 	}
-	if wait := time.Until(earliest); wait > 0 && sameButMessages(&next, &k.Status) {
+	if wait := time.Until(at.Add(restUnfinished)); wait > 0 && busy && next.ObservedGeneration < k.Generation {
+		return wait, nil
+	}
+	if wait := time.Until(at.Add(w.o.Pause)); wait > 0 && sameButMessages(&next, &k.Status) {
 		return wait, nil
 	}
 	began := time.Now()
@@ -134,11 +141,13 @@ func difference(old, next *v1beta2.KymaStatus) map[string]any {
 	return out
 }
 
-// rest is how many times as long as a write has taken nothing is written to the same Kyma afterwards, and restBusy how long at least
-// while there is a wave of work: the status of a Kyma with many modules is large, and what comes meanwhile goes into one write.
+// rest is how many times as long as a write has taken nothing is written to the same Kyma afterwards: the status of a Kyma with many
+// modules is large, and what comes meanwhile goes into one write. While there is a wave of work, it is restBusy at least, and
+// restUnfinished as long as not all modules have been seen to for the newest spec: there is more to come, and at the end of it all is written.
 const (
-	rest     = 3
-	restBusy = time.Second
+	rest           = 3
+	restBusy       = time.Second
+	restUnfinished = 5 * time.Second
 )
 
 // paced books how long a write took.
@@ -148,27 +157,23 @@ func (w *Writer) paced(kyma types.NamespacedName, took time.Duration) {
 	w.account(kyma).took = took
 }
 
-// take is all that the Kyma as read does not show, nil if nothing is to be written now; the earliest time for a change of messages only; and
-// that for any write.
-func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma, busy bool) (c *changes, messages, pace time.Time) {
+// take is all that the Kyma as read does not show, nil if nothing is to be written now; when the last write was, and how long it took:
+// never and no time at the end, when nothing rests.
+func (w *Writer) take(kyma types.NamespacedName, k *v1beta2.Kyma) (c *changes, at time.Time, took time.Duration) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.open[kyma]
 	if a == nil || a.pending == nil || (a.lulled && !a.urgent && !w.ending) {
-		return nil, time.Time{}, time.Time{}
+		return nil, time.Time{}, 0
 	}
 	c = newChanges()
 	for _, unseen := range a.unseen(k) {
 		c.over(unseen)
 	}
 	if w.ending {
-		return c, time.Time{}, time.Time{}
+		return c, time.Time{}, 0
 	}
-	pause := rest * a.took
-	if busy {
-		pause = max(pause, restBusy)
-	}
-	return c, a.at.Add(w.o.Pause), a.at.Add(pause)
+	return c, a.at, a.took
 }
 
 // done books a write of changes c. Reports that came meanwhile stay pending.
