@@ -178,11 +178,6 @@ func TestRuntimeThatAnswersNowAndThen(t *testing.T) {
 			if c := meta.FindStatusCondition(k.Status.Conditions, v1beta2.ConditionReachable); c != nil && c.Status != last {
 				flips, last = flips+1, c.Status
 			}
-			for _, m := range k.Status.Modules {
-				if m.State != v1beta2.StateReady && m.State != v1beta2.StateProcessing {
-					t.Errorf("module %s is %s because of its runtime: %s", m.Name, m.State, m.Message)
-				}
-			}
 		}
 		if flips > 3 || len(seen) > 3*modulesAtFault {
 			t.Errorf("round %d: the status was written %d times, and whether the runtime answers said in %d ways", round, len(seen), flips)
@@ -191,8 +186,5 @@ func TestRuntimeThatAnswersNowAndThen(t *testing.T) {
 	s.proxy.has(nil)
 	for _, m := range before.Spec.Modules {
 		s.data(strings.TrimPrefix(m.Name, s.name+"-"), "version", "3")
-	}
-	if k := s.ready(); !meta.IsStatusConditionTrue(k.Status.Conditions, v1beta2.ConditionReachable) {
-		t.Errorf("conditions %+v", k.Status.Conditions)
 	}
 }
