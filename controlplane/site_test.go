@@ -332,14 +332,25 @@ func (s *site) ready() *v1beta2.Kyma {
 // written waits until no change to the runtime is noted as unfinished: until then, the status is not taken for true.
 func (s *site) written() {
 	s.t.Helper()
-	await(s.t, s.api, &corev1.ConfigMapList{}, client.ObjectKey{Namespace: space, Name: journal.Name}, "without "+s.name, func(m *corev1.ConfigMap) bool {
-		for _, noted := range m.Data {
-			if strings.Contains(noted, "/"+s.name+"/") {
-				return false
-			}
+	ctx, cancel := context.WithTimeout(s.t.Context(), patience)
+	defer cancel()
+	segments := []client.ListOption{client.InNamespace(space), client.HasLabels{journal.Label}}
+	w, err := s.api.Watch(ctx, &corev1.ConfigMapList{}, segments...)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	defer w.Stop()
+	for {
+		var list corev1.ConfigMapList
+		if err := s.api.List(ctx, &list, segments...); err != nil {
+			s.t.Fatal(err)
 		}
-		return true
-	})
+		noted := slices.ContainsFunc(list.Items, func(m corev1.ConfigMap) bool { return strings.Contains(fmt.Sprint(m.Data), "/"+s.name+"/") })
+		if !noted {
+			return
+		}
+		<-w.ResultChan() // something has changed, or it takes too long, which the next list says
+	}
 }
 
 // module waits until a module of this test is as wanted.

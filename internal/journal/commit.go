@@ -2,32 +2,29 @@ package journal
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"maps"
-	"strconv"
-	"time"
+	"math/rand/v2"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"k8s.io/apimachinery/pkg/types"
-	"sigs.k8s.io/controller-runtime/pkg/client"
 )
 
 // Run commits until the context ends, and what is left to be said then. It returns nil.
 func (j *Journal) Run(ctx context.Context) error {
-	tick := time.NewTicker(lazily)
-	defer tick.Stop()
+	swept := make(chan struct{})
+	go func() { // ends with the context
+		defer close(swept)
+		j.sweepUntil(ctx)
+	}()
 	for {
 		select {
 		case <-ctx.Done():
+			<-swept
 			j.close(ctx)
 			return nil
 		case <-j.kick:
-		case <-tick.C:
+			j.commit(ctx)
 		}
-		j.commit(ctx)
 	}
 }
 
@@ -39,94 +36,87 @@ func (j *Journal) close(ctx context.Context) {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), farewell)
 	defer cancel()
 	j.commit(ctx)
+	j.mu.Lock()
+	for _, e := range j.queue {
+		e.tell(errClosed)
+	}
+	j.queue = nil
+	j.mu.Unlock()
+	j.sweep(ctx, true)
 }
 
-// commit writes the slots that have changed, and tells those who wait for it. What could not be written is tried again with the next
-// commit.
+// commit writes what waits for it as one segment, and tells those who wait. What could not be written goes into the next write.
 func (j *Journal) commit(ctx context.Context) {
-	c := j.take()
-	if len(c.data) == 0 {
-		c.tell(nil)
+	entries, more := j.take()
+	if more {
+		j.wake()
+	}
+	if len(entries) == 0 {
 		return
 	}
+	lines := make([]Entry, len(entries))
+	for i, e := range entries {
+		lines[i] = e.Entry
+	}
+	s := &segment{name: fmt.Sprintf("%s%016x", prefix, rand.Uint64())}
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
-	err := j.write(ctx, c.data)
-	j.settle(c, err)
-	c.tell(err)
+	err := j.o.Writer.Create(ctx, &corev1.ConfigMap{
+		ObjectMeta: metav1.ObjectMeta{Namespace: j.o.Namespace, Name: s.name, Labels: map[string]string{Label: labelIs}},
+		Data:       map[string]string{dataKey: format(lines)},
+	})
+	j.settle(s, entries, err)
 }
 
-// commit is one write.
-type commit struct {
-	data    map[string]*string // by slot; nil for one without entries
-	slots   map[Slot]types.NamespacedName
-	entries []Entry
-	waiting []chan error
-}
-
-func (c *commit) tell(err error) {
-	for _, wait := range c.waiting {
-		wait <- err // it has room
-	}
-}
-
-// take is all that there is to be written.
-func (j *Journal) take() *commit {
+// take is what is to be written, as far as one segment takes it.
+func (j *Journal) take() (out []*entry, more bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	c := &commit{data: map[string]*string{}, slots: j.dirty, waiting: j.waiting}
-	j.dirty, j.waiting = map[Slot]types.NamespacedName{}, nil
-	maps.DeleteFunc(c.slots, func(_ Slot, runtime types.NamespacedName) bool { return !j.o.Owns(runtime) })
-	of := map[Slot][]Entry{}
-	for e := range j.entries {
-		slot := j.o.SlotOf(e.Runtime)
-		if _, changed := c.slots[slot]; changed {
-			of[slot] = append(of[slot], e)
-			c.entries = append(c.entries, e)
+	for len(j.queue) > 0 && len(out) < mostLines {
+		e := j.queue[0]
+		j.queue[0], j.queue = nil, j.queue[1:]
+		e.queued = false
+		switch {
+		case e.removed:
+		case !j.o.Owns(e.Runtime):
+			j.remove(e, errNotOwned)
+		default:
+			e.queued = true
+			out = append(out, e)
 		}
 	}
-	for slot := range c.slots {
-		key := strconv.Itoa(int(slot))
-		c.data[key] = nil
-		if len(of[slot]) > 0 {
-			text := format(of[slot])
-			c.data[key] = &text
-		}
-	}
-	return c
+	return out, len(j.queue) > 0
 }
 
-// settle books a write. Entries that were removed meanwhile are dirty again already.
-func (j *Journal) settle(c *commit, err error) {
+// settle books a write. What was written although it is not ours any more, or was ended meanwhile, goes with the next sweep; so does a
+// segment of which it is not known whether it was written.
+func (j *Journal) settle(s *segment, entries []*entry, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	if err != nil {
-		maps.Copy(j.dirty, c.slots)
-		return
-	}
-	for _, e := range c.entries {
-		if known := j.entries[e]; known != nil {
-			known.durable = true
+	j.segments[s.name] = s
+	for _, e := range entries {
+		e.queued = false
+		switch {
+		case e.removed:
+			s.over++
+			s.shared = s.shared || !j.o.Owns(e.Runtime)
+		case err != nil:
+			s.over++
+			e.tell(err)
+			j.enqueue(e)
+		default:
+			j.move(e, s)
+			e.tell(nil)
 		}
 	}
 }
 
-// write patches the ConfigMap, or makes it.
-func (j *Journal) write(ctx context.Context, data map[string]*string) error {
-	body, err := json.Marshal(map[string]any{"data": data})
-	if err != nil {
-		return fmt.Errorf("serialising the journal: %w", err)
+// move books that a segment has an entry now. The lock is held.
+func (j *Journal) move(e *entry, to *segment) {
+	if e.in != nil {
+		e.in.live--
+		e.in.over++
 	}
-	meta := metav1.ObjectMeta{Namespace: j.o.Namespace, Name: Name}
-	patch := func() error {
-		return j.o.Writer.Patch(ctx, &corev1.ConfigMap{ObjectMeta: meta}, client.RawPatch(types.MergePatchType, body))
-	}
-	err = patch()
-	if !apierrors.IsNotFound(err) {
-		return err
-	}
-	if err := j.o.Writer.Create(ctx, &corev1.ConfigMap{ObjectMeta: meta}); err != nil && !apierrors.IsAlreadyExists(err) {
-		return err
-	}
-	return patch()
+	e.in = to
+	to.live++
 }

@@ -8,8 +8,11 @@
 // another process, finds the entries that were left by Load and looks into those runtimes.
 //
 // Many changes begin at the same time, so they are committed in groups: what comes while one write is under way goes into the next.
-// The journal is one ConfigMap, with a key for each slot of runtimes that has entries. A write carries only the slots that changed,
-// so that processes with different slots do not disturb each other.
+// Each write makes a segment: a small ConfigMap with a line for each module, which is deleted when all of them have ended. So a write
+// costs what is new in it, however much the journal has, and processes do not disturb each other. Where an old change does not come to its end,
+// few lines hold up a segment; segments of which little is left are merged.
+//
+// A segment of which a part has gone to another process is of both: each takes out the lines of its own, with a guarded write.
 //
 // # Invariants
 //
@@ -19,27 +22,33 @@
 //
 // # Imports
 //
-// The package may import apimachinery and controller-runtime's client.
+// The package may import the api module, apimachinery and controller-runtime's client.
 package journal
 
 import (
 	"context"
 	"errors"
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 	"sync"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
-	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
+
+	"github.com/kyma-project/mothership/api/v1beta2"
 )
 
-// Name of the ConfigMap.
-const Name = "mothership-journal"
+// Segments are named with a prefix and a random number, and have Label with the value "segment".
+const (
+	prefix  = "mothership-journal-"
+	Label   = v1beta2.Group + "/journal"
+	labelIs = "segment"
+	// dataKey of a segment's lines.
+	dataKey = "modules"
+)
 
 // Slot is a part of the fleet that one process has at a time.
 type Slot = uint16
@@ -52,39 +61,55 @@ type Entry struct {
 
 // Options of New.
 type Options struct {
-	// Reader reads the ConfigMap past all caches, Writer writes it. Needed.
+	// Reader reads the segments past all caches, Writer writes them. Needed.
 	Reader client.Reader
 	Writer client.Writer
-	// Namespace of the ConfigMap. Needed.
+	// Namespace of the segments. Needed.
 	Namespace string
 	// SlotOf is the slot of a runtime. Needed.
 	SlotOf func(runtime types.NamespacedName) Slot
-	// Owns says whether this process works on a runtime. What others work on is not written. Default: it works on all.
+	// Owns says whether this process works on a runtime: not before what is left in the journal of it was loaded. What others work on is
+	// not touched. Default: it works on all.
 	Owns func(runtime types.NamespacedName) bool
 }
 
 // Journal is the journal of this process's part of the fleet. It is safe for concurrent use.
 type Journal struct {
 	o    Options
-	kick chan struct{} // tells Run that somebody waits
+	kick chan struct{} // tells Run that something is to be written
 
-	mu      sync.Mutex
-	entries map[Entry]*entry
-	// dirty are slots of which the API has something else than what is here, and for each a runtime that it is so for.
-	dirty   map[Slot]types.NamespacedName
-	waiting []chan error // for the next commit
-	begun   uint64
-	ended   bool
+	mu       sync.Mutex
+	entries  map[Entry]*entry
+	segments map[string]*segment // by name
+	queue    []*entry            // to be written
+	begun    uint64
+	ended    bool
 }
 
 // entry is one that was begun and not ended. Journal.mu guards it.
 type entry struct {
+	Entry
 	// last numbers the last Begin: only that can end it.
 	last uint64
-	// durable says that the API has it.
-	durable bool
+	// in is the segment that has it in the API; nil while none has.
+	in *segment
+	// queued says that it is in Journal.queue, or in a write under way; removed that it is no longer in Journal.entries.
+	queued, removed bool
 	// settled says that the change has come to its end, which the status does not say yet.
 	settled bool
+	// waiting are told when it is in the API, or cannot be written.
+	waiting []chan error
+}
+
+// segment is a ConfigMap of the API, as far as its lines are of this process. Journal.mu guards it.
+type segment struct {
+	name string
+	// live are the entries that it has for us, over the lines that can go.
+	live, over int
+	// seen is what over was when it was looked at last.
+	seen int
+	// shared says that it may have lines of other processes, deleting that it is being deleted, or was.
+	shared, deleting bool
 }
 
 // New makes an empty Journal. Nothing is written before Run.
@@ -92,13 +117,14 @@ func New(o Options) *Journal {
 	if o.Owns == nil {
 		o.Owns = func(types.NamespacedName) bool { return true }
 	}
-	return &Journal{o: o, kick: make(chan struct{}, 1), entries: map[Entry]*entry{}, dirty: map[Slot]types.NamespacedName{}}
+	return &Journal{o: o, kick: make(chan struct{}, 1), entries: map[Entry]*entry{}, segments: map[string]*segment{}}
 }
 
 // Why nothing is written.
 var (
 	errClosed   = errors.New("the journal is closed")
 	errNotOwned = errors.New("another replica has the runtime")
+	errGone     = errors.New("the runtime is gone")
 )
 
 // Begin notes that a module is about to be changed, and returns when the API has it; at once where it had. end says that the status
@@ -112,22 +138,27 @@ func (j *Journal) Begin(ctx context.Context, e Entry) (end func(), err error) {
 	if wait == nil {
 		return end, nil
 	}
-	select {
-	case j.kick <- struct{}{}:
-	default: // it is known already
-	}
+	j.wake()
 	select {
 	case err = <-wait:
 	case <-ctx.Done():
 		err = context.Cause(ctx)
 	}
 	if err == nil && !j.o.Owns(e.Runtime) {
-		err = errNotOwned // meanwhile, and it may not have been written
+		err = errNotOwned // meanwhile: whoever has it has not seen the entry
 	}
 	if err != nil {
 		return nil, fmt.Errorf("writing the journal: %w", err)
 	}
 	return end, nil
+}
+
+// wake tells Run that something is to be written.
+func (j *Journal) wake() {
+	select {
+	case j.kick <- struct{}{}:
+	default: // it is known already
+	}
 }
 
 // enter adds an entry. wait is nil if the API has it.
@@ -136,14 +167,13 @@ func (j *Journal) enter(e Entry) (end func(), wait chan error) {
 	defer j.mu.Unlock()
 	known := j.entries[e]
 	if known == nil {
-		known = &entry{}
+		known = &entry{Entry: e}
 		j.entries[e] = known
-		j.dirty[j.o.SlotOf(e.Runtime)] = e.Runtime
 	}
 	j.begun++
 	known.last, known.settled = j.begun, false
 	end = j.ending(e, known.last)
-	if known.durable {
+	if known.in != nil {
 		return end, nil
 	}
 	wait = make(chan error, 1)
@@ -151,8 +181,17 @@ func (j *Journal) enter(e Entry) (end func(), wait chan error) {
 		wait <- errClosed
 		return end, wait
 	}
-	j.waiting = append(j.waiting, wait)
+	known.waiting = append(known.waiting, wait)
+	j.enqueue(known)
 	return end, wait
+}
+
+// enqueue has an entry written with the next write. The lock is held.
+func (j *Journal) enqueue(e *entry) {
+	if !e.queued {
+		e.queued = true
+		j.queue = append(j.queue, e)
+	}
 }
 
 // Ending is how to end an entry that is there, as if it had been begun now; nil if there is none, or whoever began it knows how it ends.
@@ -183,15 +222,30 @@ func (j *Journal) ending(e Entry, begun uint64) func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if known := j.entries[e]; known != nil && known.last == begun {
-			j.remove(e)
+			j.remove(known, nil)
+			if known.in != nil {
+				known.in.over++
+			}
 		}
 	}
 }
 
-// remove takes an entry out; the API learns it by the next commit. The lock is held.
-func (j *Journal) remove(e Entry) {
-	delete(j.entries, e)
-	j.dirty[j.o.SlotOf(e.Runtime)] = e.Runtime
+// remove takes an entry out, and tells those who wait for it why. The lock is held.
+func (j *Journal) remove(e *entry, why error) {
+	e.removed = true
+	delete(j.entries, e.Entry)
+	e.tell(why)
+	if e.in != nil {
+		e.in.live--
+	}
+}
+
+// tell ends the waiting for an entry. The lock is held.
+func (e *entry) tell(err error) {
+	for _, wait := range e.waiting {
+		wait <- err // it has room
+	}
+	e.waiting = nil
 }
 
 // Has says whether a module is in the journal, and what became of it is not known here.
@@ -213,9 +267,12 @@ func (j *Journal) Len() int {
 func (j *Journal) Forget(runtime types.NamespacedName) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for e := range j.entries {
+	for _, e := range j.entries {
 		if e.Runtime == runtime {
-			j.remove(e)
+			j.remove(e, errGone)
+			if e.in != nil {
+				e.in.over++
+			}
 		}
 	}
 }
@@ -224,42 +281,67 @@ func (j *Journal) Forget(runtime types.NamespacedName) {
 func (j *Journal) Leave(has func(Slot) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	for e := range j.entries {
+	for _, e := range j.entries {
 		if has(j.o.SlotOf(e.Runtime)) {
-			delete(j.entries, e)
+			j.remove(e, errNotOwned)
+			if e.in != nil {
+				e.in.shared = true
+			}
 		}
 	}
-	maps.DeleteFunc(j.dirty, func(s Slot, _ types.NamespacedName) bool { return has(s) })
 }
+
+// page is how many segments are read at a time.
+const page = 500
 
 // Load reads what was left of some slots, before anything of them is worked on, and returns it.
 func (j *Journal) Load(ctx context.Context, has func(Slot) bool) ([]Entry, error) {
-	var m corev1.ConfigMap
-	err := j.o.Reader.Get(ctx, types.NamespacedName{Namespace: j.o.Namespace, Name: Name}, &m)
-	if apierrors.IsNotFound(err) {
-		return nil, nil
-	}
-	if err != nil {
-		return nil, fmt.Errorf("reading the journal: %w", err)
-	}
 	var out []Entry
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	for _, text := range m.Data {
-		for _, e := range parse(text) {
-			if !has(j.o.SlotOf(e.Runtime)) {
-				continue
-			}
-			out = append(out, e)
-			if j.entries[e] == nil {
-				j.entries[e] = &entry{durable: true}
-			}
+	list := &corev1.ConfigMapList{}
+	for more := true; more; more = list.Continue != "" {
+		options := []client.ListOption{client.InNamespace(j.o.Namespace), client.MatchingLabels{Label: labelIs}, client.Limit(page), client.Continue(list.Continue)}
+		list = &corev1.ConfigMapList{}
+		if err := j.o.Reader.List(ctx, list, options...); err != nil {
+			return out, fmt.Errorf("reading the journal: %w", err)
+		}
+		for i := range list.Items {
+			out = append(out, j.load(&list.Items[i], has)...)
 		}
 	}
 	return out, nil
 }
 
-// format is the entries of a slot, a line each, sorted.
+// load takes the entries of some slots from a segment.
+func (j *Journal) load(m *corev1.ConfigMap, has func(Slot) bool) (out []Entry) {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	for _, e := range parse(m.Data[dataKey]) {
+		if !has(j.o.SlotOf(e.Runtime)) {
+			continue
+		}
+		out = append(out, e)
+		s := j.segments[m.Name]
+		if s == nil {
+			s = &segment{name: m.Name}
+			j.segments[m.Name] = s
+		}
+		s.shared = true
+		switch known := j.entries[e]; {
+		case known == nil && s.deleting:
+			j.entries[e] = &entry{Entry: e}
+			j.enqueue(j.entries[e])
+			j.wake()
+		case known == nil:
+			j.entries[e] = &entry{Entry: e, in: s}
+			s.live++
+		case known.in != s: // another has it too, or will have
+			s.over++
+		}
+	}
+	return out
+}
+
+// format is some entries, a line each, sorted.
 func format(list []Entry) string {
 	lines := make([]string, len(list))
 	for i, e := range list {
@@ -287,6 +369,11 @@ const (
 	callTimeout = 15 * time.Second
 	// lazily is how long the API may keep what was ended.
 	lazily = 2 * time.Second
-	// farewell bounds the last write.
+	// farewell bounds the last writes.
 	farewell = 5 * time.Second
+	// mostLines is how many entries a segment has at most.
+	mostLines = 500
+	// fewLines is how many entries are few for a segment, and mostSparse how many segments with few there may be.
+	fewLines   = 8
+	mostSparse = 64
 )

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"sync"
 	"testing"
 	"time"
@@ -41,10 +42,16 @@ func newDesk(t *testing.T) *desk {
 	return &desk{t: t, api: api, namespace: localtest.Namespace(t, srv)}
 }
 
-// open starts a journal; its slots are the lengths of runtimes' names.
+// open starts a journal of all.
 func (d *desk) open() (*Journal, func()) {
 	d.t.Helper()
-	counted := interceptor.NewClient(d.api, interceptor.Funcs{Patch: func(ctx context.Context, c client.WithWatch, obj client.Object, p client.Patch, o ...client.PatchOption) error {
+	return d.openFor(nil)
+}
+
+// openFor starts a journal of some runtimes; its slots are the lengths of their names.
+func (d *desk) openFor(owns func(types.NamespacedName) bool) (*Journal, func()) {
+	d.t.Helper()
+	counted := interceptor.NewClient(d.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
 		d.mu.Lock()
 		d.writes++
 		err := d.refuse
@@ -52,9 +59,11 @@ func (d *desk) open() (*Journal, func()) {
 		if err != nil {
 			return err
 		}
-		return c.Patch(ctx, obj, p, o...)
+		return c.Create(ctx, obj, o...)
 	}})
-	j := New(Options{Reader: d.api, Writer: counted, Namespace: d.namespace, SlotOf: func(r types.NamespacedName) Slot { return Slot(len(r.Name)) }})
+	j := New(Options{
+		Reader: d.api, Writer: counted, Namespace: d.namespace, SlotOf: func(r types.NamespacedName) Slot { return Slot(len(r.Name)) }, Owns: owns,
+	})
 	ctx, cancel := context.WithCancel(d.t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- j.Run(ctx) }()
@@ -66,14 +75,23 @@ func (d *desk) open() (*Journal, func()) {
 	})
 }
 
-func (d *desk) stored() map[string]string {
+// segments are the lines of each.
+func (d *desk) segments() (out [][]Entry) {
 	d.t.Helper()
-	var m corev1.ConfigMap
-	err := d.api.Get(d.t.Context(), types.NamespacedName{Namespace: d.namespace, Name: Name}, &m)
-	if client.IgnoreNotFound(err) != nil {
+	var list corev1.ConfigMapList
+	if err := d.api.List(d.t.Context(), &list, client.InNamespace(d.namespace), client.MatchingLabels{Label: labelIs}); err != nil {
 		d.t.Fatal(err)
 	}
-	return m.Data
+	for _, m := range list.Items {
+		out = append(out, parse(m.Data[dataKey]))
+	}
+	return out
+}
+
+// stored are all lines, sorted.
+func (d *desk) stored() string {
+	d.t.Helper()
+	return format(slices.Concat(d.segments()...))
 }
 
 func on(runtime, module string) Entry {
@@ -96,7 +114,7 @@ func TestEntryIsThereWhenBeginReturns(t *testing.T) {
 	defer stop()
 	end := d.begin(j, on("eu-1", "istio"))
 	d.begin(j, on("us", "istio"))
-	if diff := cmp.Diff(map[string]string{"4": "kcp-system/eu-1/istio", "2": "kcp-system/us/istio"}, d.stored()); diff != "" {
+	if diff := cmp.Diff("kcp-system/eu-1/istio\nkcp-system/us/istio", d.stored()); diff != "" {
 		t.Error(diff)
 	}
 	end()
@@ -104,7 +122,7 @@ func TestEntryIsThereWhenBeginReturns(t *testing.T) {
 		t.Error("the wrong entry was ended")
 	}
 	stop() // which writes what is left
-	if diff := cmp.Diff(map[string]string{"2": "kcp-system/us/istio"}, d.stored()); diff != "" {
+	if diff := cmp.Diff("kcp-system/us/istio", d.stored()); diff != "" {
 		t.Error(diff)
 	}
 }
@@ -133,7 +151,7 @@ func TestNextProcessFindsWhatWasLeft(t *testing.T) {
 	}
 	end()
 	stop()
-	if diff := cmp.Diff(map[string]string{"2": "kcp-system/us/istio"}, d.stored()); diff != "" {
+	if diff := cmp.Diff("kcp-system/us/istio", d.stored()); diff != "" {
 		t.Error("the other's entry must stay:", diff)
 	}
 }
@@ -179,7 +197,7 @@ func TestManyBeginsShareWrites(t *testing.T) {
 	if d.writes > n/4 {
 		t.Errorf("%d entries took %d writes", n, d.writes)
 	}
-	if got := parse(d.stored()["4"]); len(got) != n {
+	if got := parse(d.stored()); len(got) != n {
 		t.Errorf("%d of %d entries are stored", len(got), n)
 	}
 }
@@ -197,7 +215,7 @@ func TestWhatCannotBeWrittenDoesNotBegin(t *testing.T) {
 	d.refuse = nil
 	d.mu.Unlock()
 	d.begin(j, on("us", "istio")) // with it goes what failed
-	if got := d.stored()["4"]; got != "kcp-system/eu-1/istio" {
+	if got := d.stored(); got != "kcp-system/eu-1/istio\nkcp-system/us/istio" {
 		t.Errorf("what failed was forgotten: %q", got)
 	}
 }
@@ -216,7 +234,7 @@ func TestForgetAndLeave(t *testing.T) {
 		t.Errorf("%d entries are left", n)
 	}
 	stop()
-	if diff := cmp.Diff(map[string]string{"2": "kcp-system/us/istio"}, d.stored()); diff != "" {
+	if diff := cmp.Diff("kcp-system/us/istio", d.stored()); diff != "" {
 		t.Error("what another process has now is not ours to write:", diff)
 	}
 }
@@ -266,7 +284,7 @@ func TestSettled(t *testing.T) {
 	}
 	j.Settle(e)
 	second()
-	if stop(); len(d.stored()) != 0 || j.Len() != 0 {
+	if stop(); d.stored() != "" || j.Len() != 0 {
 		t.Errorf("left: %v", d.stored())
 	}
 }
