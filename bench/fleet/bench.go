@@ -21,6 +21,7 @@ type bench struct {
 	sim      simulator
 	api      *api
 	plane    *plane
+	charts   *charts
 	// fleet is how many runtimes are with the control plane, without the template.
 	fleet int
 	// serial numbers texts and windows, so that none is twice.
@@ -44,7 +45,7 @@ func measureAll(ctx context.Context, o options, progress io.Writer) (_ *Results,
 	b := &bench{o: o, folder: folder, progress: progress, results: &Results{
 		Rig: measure.ThisRig(built), Clusters: o.clusters, Modules: o.modules, Objects: o.objects, Quick: o.quick, Figures: map[string]float64{},
 	}}
-	defer func() { err = errors.Join(err, b.plane.close(), b.api.close(), b.sim.Stop()) }()
+	defer func() { err = errors.Join(err, b.plane.close(), b.api.close(), b.sim.Stop(), b.charts.close()) }()
 	begun := time.Now()
 	if err = b.measure(ctx); err != nil {
 		b.results.Error = err.Error()

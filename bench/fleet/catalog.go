@@ -2,8 +2,6 @@ package main
 
 import (
 	"fmt"
-	"os"
-	"path/filepath"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -86,22 +84,6 @@ data:
 // original is the text of all modules at first.
 const original = "as it should be"
 
-// writeChart writes the chart into a folder.
-func writeChart(folder string) error {
-	for name, content := range map[string]string{
-		"Chart.yaml": "apiVersion: v2\nname: bench\nversion: 1.0.0\n", "values.yaml": "text: " + original + "\nrelease: none\nmore: 0\n", "templates/all.yaml": chart,
-	} {
-		file := filepath.Join(folder, name)
-		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
-			return fmt.Errorf("writing a chart: %w", err)
-		}
-		if err := os.WriteFile(file, []byte(content), 0o644); err != nil {
-			return fmt.Errorf("writing a chart: %w", err)
-		}
-	}
-	return nil
-}
-
 // moduleName of a numbered module.
 func moduleName(i int) string { return fmt.Sprintf("m%04d", i) }
 
@@ -120,12 +102,10 @@ func named(name string) metav1.ObjectMeta { return metav1.ObjectMeta{Namespace: 
 func (b *bench) templateOf(module, version string) *v1beta2.ModuleTemplate {
 	values := fmt.Appendf(nil, `{"release": %q, "more": %d}`, version, b.o.objects-fewestObjects)
 	return &v1beta2.ModuleTemplate{ObjectMeta: named(module + "-" + version), Spec: v1beta2.ModuleTemplateSpec{
-		ModuleName: module, Version: version, Namespace: target, Source: v1beta2.Source{Chart: &v1beta2.SourceRef{Path: b.chart()}},
+		ModuleName: module, Version: version, Namespace: target, Source: v1beta2.Source{Chart: &v1beta2.SourceRef{URL: b.charts.url, Digest: b.charts.digest}},
 		Values: &runtime.RawExtension{Raw: values},
 	}}
 }
-
-func (b *bench) chart() string { return filepath.Join(b.folder, "chart") }
 
 // catalogue is all modules in their first version.
 func (b *bench) catalogue() []client.Object {

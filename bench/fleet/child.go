@@ -59,7 +59,7 @@ func runPlane(config string) (err error) {
 	defer func() { err = errors.Join(err, log.Close()) }()
 	defer controlplane.TuneGC()() // as the command does
 	cp, err := controlplane.Start(context.Background(), controlplane.Config{
-		Cluster: cluster, SourceRoot: "/", VerifyInterval: c.Verify,
+		Cluster: cluster, VerifyInterval: c.Verify,
 		Log: funcr.NewJSON(func(line string) { _, _ = fmt.Fprintln(log, line) }, funcr.Options{}),
 	})
 	if err != nil {

@@ -20,7 +20,8 @@ const creators = 16
 // begin starts both processes, installs the template by the product, and clones it.
 func (b *bench) begin(ctx context.Context) error {
 	b.sayf("starting")
-	if err := writeChart(b.chart()); err != nil {
+	var err error
+	if b.charts, err = serveCharts(ctx); err != nil {
 		return err
 	}
 	s, err := child.Start(ctx, simulatorKind, struct{}{})

@@ -21,6 +21,7 @@ import (
 	"errors"
 	"math/rand/v2"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/go-logr/logr"
@@ -52,6 +53,8 @@ type Controller struct {
 	mu      sync.Mutex
 	watched map[string]*watched // by source.Ref.Key
 	busy    int
+
+	failures atomic.Int64 // how many of watched failed; written under mu
 }
 
 // watched is what is known of a source that moves or has failed. All but ref is guarded by Controller.mu.
@@ -89,7 +92,10 @@ func New(o Options) *Controller {
 // Fetch fetches for a module, and remembers what failed.
 func (c *Controller) Fetch(ctx context.Context, ref source.Ref) (*source.Tree, error) {
 	tree, err := c.o.Sources.Fetch(ctx, ref)
-	if !ref.IsLocal() && (err == nil || ctx.Err() == nil && lasting(err)) {
+	switch {
+	case ref.IsLocal():
+	case err == nil && c.failures.Load() == 0: // nobody was told otherwise
+	case err == nil || ctx.Err() == nil && lasting(err):
 		c.met(ref, err)
 	}
 	return tree, err
@@ -110,7 +116,8 @@ func (c *Controller) met(ref source.Ref, err error) {
 	case w == nil && ref.Moves():
 		c.watched[key] = &watched{ref: ref, doubted: true, early: true, made: time.Now(), due: c.next()}
 	case w == nil:
-		c.watched[key] = &watched{ref: ref, failure: err, made: time.Now(), due: c.next()}
+		c.watched[key] = &watched{ref: ref, made: time.Now(), due: c.next()}
+		c.found(c.watched[key], err)
 	case !w.doubted && (w.failure == nil) != (err == nil):
 		w.doubted, w.early = true, !w.spared
 	}
@@ -154,6 +161,7 @@ func (c *Controller) due(used map[string]source.Ref, asked time.Time) []string {
 		ref, in := used[key]
 		rests := !ref.Moves() && w.failure == nil && !w.doubted
 		if !w.polling && w.made.Before(asked) && (!in || rests) {
+			c.found(w, nil)
 			delete(c.watched, key)
 		}
 	}
@@ -213,13 +221,26 @@ func (c *Controller) learn(key string, tree *source.Tree, err error) (news bool)
 		return false
 	case err != nil:
 		news = w.doubted || w.failure == nil
-		w.failure = err
+		c.found(w, err)
 	default:
 		news = w.doubted || w.failure != nil || w.digest != tree.Digest
-		w.failure, w.digest = nil, tree.Digest
+		c.found(w, nil)
+		w.digest = tree.Digest
 	}
 	w.doubted = false
 	return news
+}
+
+// found records whether a source fails. The lock is held.
+func (c *Controller) found(w *watched, failure error) {
+	if (w.failure == nil) != (failure == nil) {
+		if failure == nil {
+			c.failures.Add(-1)
+		} else {
+			c.failures.Add(1)
+		}
+	}
+	w.failure = failure
 }
 
 // perWake is the time that the triggers of one more module take, and maxSpread the most for all.

@@ -14,8 +14,9 @@ const (
 	lullPoll = 50 * time.Millisecond
 	// maxLull is how long a report waits at most.
 	maxLull = 10 * time.Second
-	// maxPatient is how many reports may wait: for each of them, the journal has an entry.
-	maxPatient = 1000
+	// maxPatient is how many reports may wait: for each of them the journal has an entry, by which whoever starts after a process that was
+	// killed looks at the module again.
+	maxPatient = 2500
 )
 
 // patient is a report that waits, in the order of their arrival.

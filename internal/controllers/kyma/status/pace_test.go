@@ -3,8 +3,10 @@ package status
 import (
 	"context"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -172,8 +174,19 @@ func (m *many) Patch(context.Context, client.Object, client.Patch, ...client.Sub
 func TestBehind(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {
-		api, said := &many{}, []bool{}
-		w := New(Options{Cache: api, Live: api, Client: api, Catalog: catalog.NewStore(), MaxBacklog: 20, Behind: func(behind bool) { said = append(said, behind) }})
+		api := &many{}
+		var mu sync.Mutex
+		var all []bool
+		said := func() []bool {
+			mu.Lock()
+			defer mu.Unlock()
+			return slices.Clone(all)
+		}
+		w := New(Options{Cache: api, Live: api, Client: api, Catalog: catalog.NewStore(), MaxBacklog: 20, Behind: func(behind bool) {
+			mu.Lock()
+			defer mu.Unlock()
+			all = append(all, behind)
+		}})
 		ctx, stop := context.WithCancel(t.Context())
 		ended := make(chan error, 1)
 		go func() { ended <- w.Run(ctx) }()
@@ -182,15 +195,58 @@ func TestBehind(t *testing.T) {
 		}
 		<-time.After(5 * time.Second)
 		synctest.Wait()
-		if n := w.Backlog(); n <= 10 || len(said) != 1 || !said[0] {
+		if n, said := w.Backlog(), said(); n <= 10 || len(said) != 1 || !said[0] {
 			t.Errorf("%d are to be written; said %v", n, said)
 		}
 		<-time.After(time.Minute)
 		synctest.Wait()
-		if n := w.Backlog(); n != 0 || len(said) != 2 || said[1] {
+		if n, said := w.Backlog(), said(); n != 0 || len(said) != 2 || said[1] {
 			t.Errorf("%d are to be written; said %v", n, said)
 		}
 		stop()
 		<-ended
+	})
+}
+
+// When many runtimes do not answer at the same time, that is written bit by bit, but the first few, and that one answers again, at once.
+func TestAnOutageIsWrittenBitByBit(t *testing.T) {
+	t.Parallel()
+	busyWriter(t, func(t *testing.T, w *Writer, api *counting, busy *atomic.Bool, _ func()) {
+		busy.Store(false)
+		const n = 3000
+		written := func() (sum int) {
+			for i := range n {
+				sum += api.of(strconv.Itoa(i))
+			}
+			return sum
+		}
+		kyma := func(i int) *v1beta2.Kyma {
+			return &v1beta2.Kyma{ObjectMeta: metav1.ObjectMeta{Namespace: "fleet", Name: strconv.Itoa(i)}}
+		}
+		for i := range n {
+			w.Reachable(kyma(i), v1beta2.ReasonUnreachable, "it does not answer")
+		}
+		synctest.Wait()
+		if got := written(); got != outageBurst {
+			t.Errorf("%d are written at once, want %d", got, outageBurst)
+		}
+		<-time.After(maxOutage / 4)
+		if got := written(); got < outageRate*15 || got > n/3 {
+			t.Errorf("%d of %d are written after a quarter of the time", got, n)
+		}
+		if api.of("900") == 0 {
+			w.Reachable(kyma(900), v1beta2.ReasonReachable, "")
+			synctest.Wait()
+			if api.of("900") != 1 {
+				t.Error("that a runtime answers again waits")
+			}
+		}
+		<-time.After(maxOutage)
+		synctest.Wait()
+		for i := range n {
+			if got := api.of(strconv.Itoa(i)); got == 0 {
+				t.Fatalf("runtime %d is not written", i)
+			}
+		}
 	})
 }

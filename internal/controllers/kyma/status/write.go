@@ -82,7 +82,8 @@ func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1
 		return wait, nil
 	}
 	next := merge(k, c, catalog.Wanted(k, w.o.Catalog.In(k.Namespace)), metav1.Now())
-	if equality.Semantic.DeepEqual(next, k.Status) {
+	changed := difference(&k.Status, &next)
+	if len(changed) == 0 {
 		w.done(kyma, c, k.ResourceVersion, false, k)
 		return 0, nil
 	}
@@ -93,7 +94,7 @@ func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1
 		return wait, nil
 	}
 	began := time.Now()
-	version, err := w.patch(ctx, k, &next)
+	version, err := w.patch(ctx, k, changed)
 	if err != nil {
 		if apierrors.IsNotFound(err) {
 			w.Forget(kyma)
@@ -109,9 +110,9 @@ func (w *Writer) writeOver(ctx context.Context, kyma types.NamespacedName, k *v1
 
 // patch writes the parts of the status that differ, on top of the Kyma as it was read, and returns the version that this led to. The
 // answer is asked for without the Kyma in it: we know what that says.
-func (w *Writer) patch(ctx context.Context, k *v1beta2.Kyma, next *v1beta2.KymaStatus) (version string, err error) {
+func (w *Writer) patch(ctx context.Context, k *v1beta2.Kyma, changed map[string]any) (version string, err error) {
 	body, err := json.Marshal(map[string]any{
-		"metadata": map[string]any{"resourceVersion": k.ResourceVersion, "uid": k.UID}, "status": difference(&k.Status, next),
+		"metadata": map[string]any{"resourceVersion": k.ResourceVersion, "uid": k.UID}, "status": changed,
 	})
 	if err != nil {
 		return "", fmt.Errorf("serialising the status: %w", err)

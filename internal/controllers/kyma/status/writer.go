@@ -7,16 +7,19 @@
 // carries the resourceVersion it is based on; a conflict is read again live. A message that changes while the state stays is
 // written after a pause, so that an error whose text varies does not cost a write each time.
 //
-// The package may import the api module, internal/catalog, apimachinery, client-go's workqueue and controller-runtime's client.
+// The package may import the api module, internal/catalog, apimachinery, client-go's workqueue, controller-runtime's client and
+// golang.org/x/time/rate.
 package status
 
 import (
 	"cmp"
 	"context"
+	"math/rand/v2"
 	"sync"
 	"time"
 
 	"github.com/go-logr/logr"
+	"golang.org/x/time/rate"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -62,6 +65,8 @@ type Writer struct {
 	open   map[types.NamespacedName]*account
 	ending bool // nothing rests any more
 	behind bool // what Behind was told last
+	// unreachable paces what is written of runtimes that do not answer.
+	unreachable *rate.Limiter
 	// patient are reports that wait until less is going on, waits tells letThrough that there are some.
 	patient []patient
 	waits   chan struct{}
@@ -102,8 +107,8 @@ func New(o Options) *Writer {
 		o.Pause = 10 * time.Second
 	}
 	return &Writer{
-		waits: make(chan struct{}, 1),
-		o:     o, open: map[types.NamespacedName]*account{},
+		waits: make(chan struct{}, 1), unreachable: rate.NewLimiter(outageRate, outageBurst),
+		o: o, open: map[types.NamespacedName]*account{},
 		queue: workqueue.NewTypedRateLimitingQueueWithConfig(
 			workqueue.NewTypedItemExponentialFailureRateLimiter[types.NamespacedName](50*time.Millisecond, time.Minute),
 			workqueue.TypedRateLimitingQueueConfig[types.NamespacedName]{Name: "kyma-status"}),
@@ -139,10 +144,7 @@ func (w *Writer) Report(kyma types.NamespacedName, r Report) {
 		c.after[r.Module.Name] = []func(){r.Written}
 	}
 	if r.Lazily {
-		if w.o.Owns(kyma) {
-			w.keep(kyma, c, false)
-			w.queue.AddAfter(kyma, lazily)
-		}
+		w.later(kyma, c, lazily, false)
 		return
 	}
 	if r.Patiently && w.o.Busy() {
@@ -160,7 +162,7 @@ func (w *Writer) Evaluated(k *v1beta2.Kyma, module string) {
 	}
 	c := newChanges()
 	c.evaluated[module] = k.Generation
-	w.later(client.ObjectKeyFromObject(k), c)
+	w.later(client.ObjectKeyFromObject(k), c, soon, true)
 }
 
 // Gone reports that a module is no longer in the runtime. written is as in Report.
@@ -173,7 +175,8 @@ func (w *Writer) Gone(kyma types.NamespacedName, module string, written func()) 
 	w.add(kyma, c)
 }
 
-// Reachable reports whether the runtime answers, with one of the api module's reasons.
+// Reachable reports whether the runtime answers, with one of the api module's reasons. Where many do not at the same time, that is written
+// a minute later at most: nobody does anything by it, and those who answer shall not wait for it.
 func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 	c := newChanges()
 	status := metav1.ConditionFalse
@@ -183,20 +186,43 @@ func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 	c.reachable = &metav1.Condition{
 		Type: v1beta2.ConditionReachable, Status: status, Reason: reason, Message: bounded(message), ObservedGeneration: k.Generation,
 	}
-	w.add(client.ObjectKeyFromObject(k), c)
+	kyma := client.ObjectKeyFromObject(k)
+	if status == metav1.ConditionFalse {
+		if wait := w.unreachable.Reserve().Delay(); wait > 0 {
+			w.later(kyma, c, outage(wait), false)
+			return
+		}
+	}
+	w.add(kyma, c)
+}
+
+// How many of the runtimes that do not answer are written a second, how many at once, and how long one waits at most.
+const (
+	outageRate  = 20
+	outageBurst = 20
+	maxOutage   = time.Minute
+)
+
+// outage is how long one waits of so many that their turn would come after some time.
+func outage(turn time.Duration) time.Duration {
+	if turn > maxOutage {
+		return rand.N(maxOutage)
+	}
+	return turn
 }
 
 // Touch has the status computed anew, from what is known, soon: what modules report meanwhile goes into the same write, and none of
 // them waits for one more.
-func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges()) }
+func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges(), soon, true) }
 
 // soon is longer than it takes until a module's run reports that it begins.
 const soon = 100 * time.Millisecond
 
-func (w *Writer) later(kyma types.NamespacedName, c *changes) {
+// later has changes written after some time. Urgent ones take with them what waits for a lull.
+func (w *Writer) later(kyma types.NamespacedName, c *changes, after time.Duration, urgent bool) {
 	if w.o.Owns(kyma) {
-		w.keep(kyma, c, true)
-		w.queue.AddAfter(kyma, soon)
+		w.keep(kyma, c, urgent)
+		w.queue.AddAfter(kyma, after)
 	}
 }
 
