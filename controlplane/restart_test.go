@@ -10,6 +10,7 @@ import (
 
 	"github.com/kyma-project/mothership/api/v1beta2"
 	"github.com/kyma-project/mothership/controlplane"
+	"github.com/kyma-project/mothership/internal/journal"
 	"github.com/kyma-project/mothership/internal/remote"
 )
 
@@ -103,11 +104,15 @@ func TestRestart(t *testing.T) {
 	if err := watched.cloud.Get(t.Context(), key, &object); err != nil {
 		t.Fatal(err)
 	}
+	noted := &corev1.ConfigMap{ObjectMeta: s.meta(s.mod("journal")), Data: map[string]string{"modules": space + "/nobody/app"}}
+	noted.Labels = map[string]string{journal.Label: "segment"}
+	s.create(noted)
 	stop()
 	s.proxy.forget()
 
 	s.another(dir)
 	taken.world, watched.world = s.world, s.world
+	gone(t, s.api, noted, &corev1.ConfigMapList{}) // the runtime was while nobody looked
 	s.during(2 * observed)
 	if asked := s.proxy.asked(); len(asked) > 0 {
 		t.Errorf("asked after a restart with nothing to do: %q", asked)

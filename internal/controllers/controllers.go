@@ -27,6 +27,7 @@ import (
 	"time"
 
 	"github.com/go-logr/logr"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	ctrl "sigs.k8s.io/controller-runtime"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -232,9 +233,11 @@ func (f *Fleet) Run(ctx context.Context) error {
 		return err
 	}
 	if f.o.Shard == nil {
-		if err := f.remember(ctx, func(journal.Slot) bool { return true }); err != nil {
+		left, err := f.remember(ctx, func(journal.Slot) bool { return true })
+		if err != nil {
 			return err
 		}
+		f.forgetGone(ctx, left)
 	}
 	stopJournal := beside(ctx, f.journal.Run)
 	stopWriting := beside(ctx, f.status.Run)
@@ -259,15 +262,26 @@ func beside(ctx context.Context, run func(context.Context) error) (stop func() e
 }
 
 // remember reads what whoever had these slots before has left in the journal: those modules are looked at in their runtimes.
-func (f *Fleet) remember(ctx context.Context, has func(journal.Slot) bool) error {
+func (f *Fleet) remember(ctx context.Context, has func(journal.Slot) bool) ([]journal.Entry, error) {
 	left, err := f.journal.Load(ctx, has)
 	if len(left) > 0 {
 		f.o.Log.Info("Looking at modules whose change was cut short", "modules", len(left))
 	}
 	if err != nil && ctx.Err() != nil {
-		return fmt.Errorf("reading the journal: %w", context.Cause(ctx)) // it was told to end, which is no failure
+		return nil, fmt.Errorf("reading the journal: %w", context.Cause(ctx)) // it was told to end, which is no failure
 	}
-	return err
+	return left, err
+}
+
+// forgetGone takes out of the journal what is of runtimes that went while nobody looked: nobody else will say so.
+func (f *Fleet) forgetGone(ctx context.Context, left []journal.Entry) {
+	cached, live := f.o.Manager.GetClient(), f.o.Manager.GetAPIReader()
+	for _, e := range left {
+		if apierrors.IsNotFound(cached.Get(ctx, e.Runtime, &v1beta2.Kyma{}, client.UnsafeDisableDeepCopy)) &&
+			apierrors.IsNotFound(live.Get(ctx, e.Runtime, &v1beta2.Kyma{})) {
+			f.journal.Forget(e.Runtime)
+		}
+	}
 }
 
 // claim gives each Kyma the cluster that it has had before, before anybody else can take it. Of two that say so, the older one.

@@ -129,6 +129,9 @@ func (s *share) moved(gained, lost []shard.Slot) {
 
 // letGo ends what goes on with the runtimes of slots, and forgets them.
 func (s *share) letGo(slots map[shard.Slot]bool) {
+	if len(slots) == 0 {
+		return
+	}
 	s.fleet.journal.Leave(func(slot journal.Slot) bool { return slots[shard.Slot(slot)] })
 	ctx, cancel := context.WithTimeout(context.Background(), freshTimeout)
 	defer cancel()
@@ -174,10 +177,12 @@ func (s *share) begin(ctx context.Context, slots map[shard.Slot]bool) error {
 	if err := s.fresh(ctx, slots); err != nil {
 		return err
 	}
-	if err := s.fleet.remember(ctx, func(slot journal.Slot) bool { return slots[shard.Slot(slot)] }); err != nil {
+	left, err := s.fleet.remember(ctx, func(slot journal.Slot) bool { return slots[shard.Slot(slot)] })
+	if err != nil {
 		return err
 	}
 	s.activate(slots)
+	s.fleet.forgetGone(ctx, left)
 	return s.each(ctx, slots, func(k *v1beta2.Kyma) { s.fleet.kymas.Gained(ctx, k) }, func(r *v1beta2.Runtime) {
 		s.fleet.runtimes.Gained(ctx, r)
 		if name := client.ObjectKeyFromObject(r); r.Spec.DriftDetection == v1beta2.DriftWatch && s.has(name) {

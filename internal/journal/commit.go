@@ -2,11 +2,15 @@ package journal
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
+	"net/http"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	utilnet "k8s.io/apimachinery/pkg/util/net"
 )
 
 // Run commits until the context ends, and what is left to be said then. It returns nil.
@@ -48,9 +52,6 @@ func (j *Journal) close(ctx context.Context) {
 // commit writes what waits for it as one segment, and tells those who wait. What could not be written goes into the next write.
 func (j *Journal) commit(ctx context.Context) {
 	entries, more := j.take()
-	if more {
-		j.wake()
-	}
 	if len(entries) == 0 {
 		return
 	}
@@ -66,6 +67,9 @@ func (j *Journal) commit(ctx context.Context) {
 		Data:       map[string]string{dataKey: format(lines)},
 	})
 	j.settle(s, entries, err)
+	if more && err == nil { // else with the next one that begins, or the next sweep
+		j.wake()
+	}
 }
 
 // take is what is to be written, as far as one segment takes it.
@@ -78,6 +82,8 @@ func (j *Journal) take() (out []*entry, more bool) {
 		e.queued = false
 		switch {
 		case e.removed:
+		case !j.o.Owns(e.Runtime) && e.in != nil: // Leave will say so
+			e.tell(errNotOwned)
 		case !j.o.Owns(e.Runtime):
 			j.remove(e, errNotOwned)
 		default:
@@ -93,7 +99,12 @@ func (j *Journal) take() (out []*entry, more bool) {
 func (j *Journal) settle(s *segment, entries []*entry, err error) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
-	j.segments[s.name] = s
+	if known := j.segments[s.name]; known != nil { // it was loaded meanwhile
+		s = known
+	}
+	if mayBeThere(err) {
+		j.segments[s.name] = s
+	}
 	for _, e := range entries {
 		e.queued = false
 		switch {
@@ -119,4 +130,13 @@ func (j *Journal) move(e *entry, to *segment) {
 	}
 	e.in = to
 	to.live++
+}
+
+// mayBeThere says whether what a write led to leaves it possible that it was carried out.
+func mayBeThere(err error) bool {
+	var refused apierrors.APIStatus
+	if errors.As(err, &refused) {
+		return refused.Status().Code >= http.StatusInternalServerError
+	}
+	return !utilnet.IsConnectionRefused(err)
 }

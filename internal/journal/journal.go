@@ -12,12 +12,14 @@
 // costs what is new in it, however much the journal has, and processes do not disturb each other. Where an old change does not come to its end,
 // few lines hold up a segment; segments of which little is left are merged.
 //
-// A segment of which a part has gone to another process is of both: each takes out the lines of its own, with a guarded write.
+// After runtimes have gone to another process, or come from one, segments are shared: each process takes out the lines of its own, with
+// a guarded write, and what it begins anew goes into a segment of its own.
 //
 // # Invariants
 //
 //   - When Begin returns without an error, the entry is in the API.
-//   - An entry leaves the API only after it was ended, by whoever began it last, or forgotten.
+//   - An entry leaves the API only after it was ended, by whoever began it last, or forgotten. A line that arrives later than all of
+//     that stays until the next Load, and costs a look.
 //   - What is in the journal without need costs one look, and nothing else: when in doubt, an entry stays.
 //
 // # Imports
@@ -108,8 +110,8 @@ type segment struct {
 	live, over int
 	// seen is what over was when it was looked at last.
 	seen int
-	// shared says that it may have lines of other processes, deleting that it is being deleted, or was.
-	shared, deleting bool
+	// shared says that other processes may have entries in it, too.
+	shared bool
 }
 
 // New makes an empty Journal. Nothing is written before Run.
@@ -125,6 +127,7 @@ var (
 	errClosed   = errors.New("the journal is closed")
 	errNotOwned = errors.New("another replica has the runtime")
 	errGone     = errors.New("the runtime is gone")
+	errOver     = errors.New("the change has come to its end")
 )
 
 // Begin notes that a module is about to be changed, and returns when the API has it; at once where it had. end says that the status
@@ -173,7 +176,7 @@ func (j *Journal) enter(e Entry) (end func(), wait chan error) {
 	j.begun++
 	known.last, known.settled = j.begun, false
 	end = j.ending(e, known.last)
-	if known.in != nil {
+	if known.in != nil && !known.in.shared { // a shared one may be written to by somebody who does not know
 		return end, nil
 	}
 	wait = make(chan error, 1)
@@ -222,7 +225,7 @@ func (j *Journal) ending(e Entry, begun uint64) func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if known := j.entries[e]; known != nil && known.last == begun {
-			j.remove(known, nil)
+			j.remove(known, errOver)
 			if known.in != nil {
 				known.in.over++
 			}
@@ -277,16 +280,17 @@ func (j *Journal) Forget(runtime types.NamespacedName) {
 	}
 }
 
-// Leave drops all entries of slots that another process has now, in whose hands they are.
+// Leave drops all entries of slots that another process has now, in whose hands they are. It may have found lines of any segment that is
+// there, also such as have ended here.
 func (j *Journal) Leave(has func(Slot) bool) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
+	for _, s := range j.segments {
+		s.shared = true
+	}
 	for _, e := range j.entries {
 		if has(j.o.SlotOf(e.Runtime)) {
 			j.remove(e, errNotOwned)
-			if e.in != nil {
-				e.in.shared = true
-			}
 		}
 	}
 }
@@ -294,8 +298,9 @@ func (j *Journal) Leave(has func(Slot) bool) {
 // page is how many segments are read at a time.
 const page = 500
 
-// Load reads what was left of some slots, before anything of them is worked on, and returns it.
+// Load reads what was left of some slots, before anything of them is worked on, and returns it. What was known of them before is forgotten.
 func (j *Journal) Load(ctx context.Context, has func(Slot) bool) ([]Entry, error) {
+	j.Leave(has)
 	var out []Entry
 	list := &corev1.ConfigMapList{}
 	for more := true; more; more = list.Continue != "" {
@@ -327,10 +332,6 @@ func (j *Journal) load(m *corev1.ConfigMap, has func(Slot) bool) (out []Entry) {
 		}
 		s.shared = true
 		switch known := j.entries[e]; {
-		case known == nil && s.deleting:
-			j.entries[e] = &entry{Entry: e}
-			j.enqueue(j.entries[e])
-			j.wake()
 		case known == nil:
 			j.entries[e] = &entry{Entry: e, in: s}
 			s.live++
@@ -367,7 +368,7 @@ func parse(text string) []Entry {
 const (
 	// callTimeout is the deadline of one write.
 	callTimeout = 15 * time.Second
-	// lazily is how long the API may keep what was ended.
+	// lazily is how often what was ended is taken out of the API.
 	lazily = 2 * time.Second
 	// farewell bounds the last writes.
 	farewell = 5 * time.Second
@@ -376,4 +377,6 @@ const (
 	// fewLines is how many entries are few for a segment, and mostSparse how many segments with few there may be.
 	fewLines   = 8
 	mostSparse = 64
+	// mostOver is how many lines more than entries a segment may have while entries in it still end.
+	mostOver = 64
 )

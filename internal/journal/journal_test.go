@@ -146,10 +146,13 @@ func TestNextProcessFindsWhatWasLeft(t *testing.T) {
 	}
 	before := d.writes
 	end := d.begin(next, on("eu-1", "istio"))
-	if d.writes != before {
+	if d.writes != before+1 {
+		t.Error("that an old line is there is relied on, whoever may be about to take it out")
+	}
+	d.begin(next, on("eu-1", "istio"))()
+	if end(); d.writes != before+1 {
 		t.Error("what the API has already was written again")
 	}
-	end()
 	stop()
 	if diff := cmp.Diff("kcp-system/us/istio", d.stored()); diff != "" {
 		t.Error("the other's entry must stay:", diff)

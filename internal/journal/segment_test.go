@@ -4,9 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"sync/atomic"
 	"testing"
 
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 	"sigs.k8s.io/controller-runtime/pkg/client/interceptor"
@@ -45,35 +48,174 @@ func (d *desk) expect(want, why string) {
 func TestSegmentOfTwo(t *testing.T) {
 	t.Parallel()
 	d := newDesk(t)
-	const eu, us = "kcp-system/eu-1/istio", "kcp-system/us/istio"
-	var moved atomic.Bool
-	a := d.closed(d.api, func(r types.NamespacedName) bool { return r.Name != "us" || !moved.Load() })
-	b := d.closed(d.api, func(r types.NamespacedName) bool { return r.Name == "us" && moved.Load() })
+	const lineEU, lineUS = "kcp-system/eu-1/istio", "kcp-system/us/istio"
+	a, b, move := d.replicas()
 	ends := d.enterAll(a, on("eu-1", "istio"), on("us", "istio"))
-
-	moved.Store(true)
-	a.Leave(func(s Slot) bool { return s == 2 })
-	left, err := b.Load(t.Context(), func(s Slot) bool { return s == 2 })
-	if err != nil || len(left) != 1 {
-		t.Fatal(left, err)
-	}
-	end, wait := b.enter(on("us", "istio"))
-	if wait != nil {
-		t.Error("what the API has is to be written again")
-	}
+	move()
+	a.Leave(us)
+	d.load(b)
 	ends[1]() // the old process has no say any more
 	b.sweep(t.Context(), true)
 	a.sweep(t.Context(), true)
-	d.expect(eu+"\n"+us, "nothing has ended")
+	d.expect(lineEU+"\n"+lineUS, "nothing has ended")
 	ends[0]()
 	a.sweep(t.Context(), false)
-	d.expect(us, "the first has ended its change")
+	d.expect(lineUS, "the first has ended its change")
 	if a.sweep(t.Context(), true); len(a.segments) > 0 {
 		t.Errorf("a segment that has nothing of ours is remembered: %v", a.segments)
 	}
-	end()
+	b.Ending(on("us", "istio"))()
 	b.sweep(t.Context(), false)
 	d.expect("", "both have ended")
+}
+
+// replicas are two processes, of which the first has everything until the runtime us goes to the second.
+func (d *desk) replicas() (a, b *Journal, move func()) {
+	var moved atomic.Bool
+	a = d.closed(d.api, func(r types.NamespacedName) bool { return r.Name != "us" || !moved.Load() })
+	b = d.closed(d.api, func(r types.NamespacedName) bool { return r.Name == "us" && moved.Load() })
+	return a, b, func() { moved.Store(true) }
+}
+
+func us(s Slot) bool { return s == 2 }
+
+// load has a process take over what is in the slot of the runtime us.
+func (d *desk) load(j *Journal) {
+	d.t.Helper()
+	if left, err := j.Load(d.t.Context(), us); err != nil || len(left) == 0 {
+		d.t.Fatal(left, err)
+	}
+}
+
+// What was ended and not taken out yet when it went to another process is that one's: the first does not take it out any more.
+func TestLineThatWasEndedGoesToo(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b, move := d.replicas()
+	ends := d.enterAll(a, on("eu-1", "istio"), on("us", "istio"))
+	ends[1]()
+	move()
+	a.Leave(us)
+	d.load(b)
+	a.sweep(t.Context(), true)
+	ends[0]()
+	a.sweep(t.Context(), true)
+	d.expect("kcp-system/us/istio", "the second process has found it")
+	end := d.enterAll(b, on("us", "istio"))[0]
+	b.sweep(t.Context(), true)
+	d.expect("kcp-system/us/istio", "the second process has begun it")
+	end()
+	b.sweep(t.Context(), true)
+	d.expect("", "all have ended")
+}
+
+// So is what was merged into another segment.
+func TestMergedLineGoesToo(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b, move := d.replicas()
+	d.enterAll(a, on("us", "istio"))
+	for i := range mostSparse {
+		d.enterAll(a, on(fmt.Sprintf("eu-%d", i), "istio"))
+	}
+	a.merge()
+	a.commit(t.Context())
+	move()
+	a.Leave(us)
+	d.load(b)
+	for _, j := range []*Journal{a, b, a, b} {
+		j.sweep(t.Context(), true)
+	}
+	if got := parse(d.stored()); len(got) != mostSparse+1 || !slices.Contains(got, on("us", "istio")) {
+		t.Errorf("stored are %v", got)
+	}
+}
+
+// A process that has lost a runtime, and was not told so yet, takes nothing of it out.
+func TestLostBeforeLeave(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, _, move := d.replicas()
+	d.enterAll(a, on("us", "istio"))
+	for i := range mostSparse {
+		d.enterAll(a, on(fmt.Sprintf("eu-%d", i), "istio"))
+	}
+	move()
+	a.merge()
+	a.commit(t.Context())
+	a.sweep(t.Context(), true)
+	a.Leave(us)
+	a.sweep(t.Context(), true)
+	if !slices.Contains(parse(d.stored()), on("us", "istio")) {
+		t.Error("a line of another process was taken out")
+	}
+}
+
+// What was found and not worked on before the runtime went again is not relied on when it comes back.
+func TestLoadForgets(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	a, b, _ := d.replicas()
+	end := d.enterAll(a, on("us", "istio"))[0]
+	d.load(b)
+	end()
+	a.sweep(t.Context(), true)
+	if left, err := b.Load(t.Context(), us); err != nil || len(left) > 0 || b.Has(on("us", "istio")) {
+		t.Error("what is there no more is remembered", left, err)
+	}
+}
+
+// A segment that is found before the answer to its own write comes is one.
+func TestLoadedWhileWritten(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	var j *Journal
+	j = d.closed(interceptor.NewClient(d.api, interceptor.Funcs{Create: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.CreateOption) error {
+		err := c.Create(ctx, obj, o...)
+		d.load(j)
+		return err
+	}}), nil)
+	_, wait := j.enter(on("us", "istio"))
+	j.commit(t.Context())
+	if err := <-wait; !errors.Is(err, errNotOwned) {
+		t.Errorf("got %v", err)
+	}
+	j.sweep(t.Context(), true)
+	d.expect("kcp-system/us/istio", "it was found")
+	j.Ending(on("us", "istio"))()
+	j.sweep(t.Context(), true)
+	d.expect("", "it has ended")
+}
+
+// While nothing can be written, it is not tried without end, and nothing is remembered of tries that cannot have arrived.
+func TestRefusedWritesRest(t *testing.T) {
+	t.Parallel()
+	d := newDesk(t)
+	writes := 0
+	j := d.closed(interceptor.NewClient(d.api, interceptor.Funcs{Create: func(context.Context, client.WithWatch, client.Object, ...client.CreateOption) error {
+		writes++
+		return apierrors.NewForbidden(corev1.Resource("configmaps"), "x", errors.New("the quota is used up"))
+	}}), nil)
+	for i := range 3 * mostLines {
+		j.enter(on(fmt.Sprintf("eu-%d", i), "istio"))
+	}
+	for range 3 {
+		j.commit(t.Context())
+		select {
+		case <-j.kick:
+			t.Fatal("it is tried again at once")
+		default:
+		}
+	}
+	if writes != 3 || len(j.segments) > 0 || len(j.queue) != 3*mostLines {
+		t.Errorf("%d writes; %d segments are remembered; %d entries wait", writes, len(j.segments), len(j.queue))
+	}
+	j.retry()
+	select {
+	case <-j.kick:
+	default:
+		t.Error("it is never tried again")
+	}
 }
 
 // A segment that some lines stay in is written again when nothing more ends there.
@@ -116,10 +258,11 @@ func TestSparseSegmentsAreMerged(t *testing.T) {
 	if segments := d.segments(); len(segments) != 1 || len(segments[0]) != n {
 		t.Errorf("left of %q: %v", before, segments)
 	}
-	j.merge() // nothing to do
-	if len(j.queue) > 0 {
+	d.enterAll(j, on("us", "a"))
+	if j.merge(); len(j.queue) > 0 {
 		t.Error("few segments are merged")
 	}
+	j.Forget(on("us", "a").Runtime)
 	for i := range n {
 		ends[2*i+1]()
 	}
@@ -155,28 +298,6 @@ func TestLostAnswer(t *testing.T) {
 	end()
 	j.sweep(t.Context(), false)
 	d.expect("", "all have ended")
-}
-
-// What is taken over while its segment is being deleted is written again.
-func TestTakenOverWhileDeleted(t *testing.T) {
-	t.Parallel()
-	d := newDesk(t)
-	e := on("eu-1", "istio")
-	var j *Journal
-	j = d.closed(interceptor.NewClient(d.api, interceptor.Funcs{Delete: func(ctx context.Context, c client.WithWatch, obj client.Object, o ...client.DeleteOption) error {
-		if left, err := j.Load(ctx, func(Slot) bool { return true }); err != nil || len(left) != 1 {
-			t.Errorf("loaded %v, %v", left, err)
-		}
-		return c.Delete(ctx, obj, o...)
-	}}), nil)
-	d.enterAll(j, e)[0]()
-	j.sweep(t.Context(), false)
-	d.expect("", "it was deleted")
-	if !j.Has(e) {
-		t.Error("what was found is not there")
-	}
-	j.commit(t.Context())
-	d.expect("kcp-system/eu-1/istio", "it was written again")
 }
 
 // What waits when the process ends, or goes to another, is told.

@@ -1,13 +1,12 @@
 package journal
 
 import (
-	"cmp"
 	"context"
 	"fmt"
-	"slices"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 )
@@ -22,8 +21,18 @@ func (j *Journal) sweepUntil(ctx context.Context) {
 			return
 		case <-tick.C:
 			j.merge()
+			j.retry()
 			j.sweep(ctx, false)
 		}
+	}
+}
+
+// retry has what could not be written before written now.
+func (j *Journal) retry() {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	if len(j.queue) > 0 {
+		j.wake()
 	}
 }
 
@@ -33,15 +42,14 @@ func (j *Journal) sweep(ctx context.Context, all bool) {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
 	for _, s := range j.over(all) {
-		if ctx.Err() != nil {
-			return
+		if err := j.clear(ctx, s); err != nil && !apierrors.IsConflict(err) {
+			return // the API takes nothing now
 		}
-		_ = j.clear(ctx, s)
 	}
 }
 
-// over are the segments that something is to be taken out of, sorted: all, or those without entries of ours, those that others may be
-// waiting for, and those in which nothing has ended since the last time. Those that have nothing of ours are forgotten.
+// over are the segments that something is to be taken out of, in any order: all, or those without entries of ours, shared ones, those with
+// many lines that are over, and those in which nothing has ended since the last time. Those that have nothing of ours are forgotten.
 func (j *Journal) over(all bool) (out []*segment) {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -49,21 +57,18 @@ func (j *Journal) over(all bool) (out []*segment) {
 		switch {
 		case s.over == 0 && s.live == 0:
 			delete(j.segments, name)
-		case s.over > 0 && (all || s.live == 0 || s.shared || s.over == s.seen):
+		case s.over > 0 && (all || s.live == 0 || s.shared || s.over > s.live+mostOver || s.over == s.seen):
 			out = append(out, s)
 		}
 		s.seen = s.over
 	}
-	slices.SortFunc(out, func(a, b *segment) int { return cmp.Compare(a.name, b.name) })
 	return out
 }
 
 // clear takes out of a segment what is over.
 func (j *Journal) clear(ctx context.Context, s *segment) error {
 	j.mu.Lock()
-	over := s.over
-	s.deleting = s.live == 0 && !s.shared
-	whole := s.deleting
+	over, whole := s.over, s.live == 0 && !s.shared
 	j.mu.Unlock()
 	m := &corev1.ConfigMap{ObjectMeta: metav1.ObjectMeta{Namespace: j.o.Namespace, Name: s.name}}
 	var err error

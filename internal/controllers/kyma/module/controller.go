@@ -25,7 +25,6 @@ import (
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/tools/events"
 	"sigs.k8s.io/controller-runtime/pkg/client"
@@ -345,7 +344,7 @@ func (c *Controller) unreachable(ctx context.Context, o *observation, suspect bo
 		c.o.Suspects.Add(o.key)
 	}
 	if missing := (*access.Error)(nil); errors.As(err, &missing) {
-		known := meta.FindStatusCondition(o.kyma.Status.Conditions, v1beta2.ConditionReachable)
+		known := c.o.Status.Reachability(o.kyma)
 		if known == nil || known.Reason != missing.Reason {
 			logr.FromContextOrDiscard(ctx).Info("The runtime cannot be asked", "reason", missing.Reason, "message", missing.Message)
 			c.o.Status.Reachable(o.kyma, missing.Reason, missing.Message)

@@ -206,10 +206,8 @@ func (c *Controller) reachable(o *observation) {
 	if o.shaky {
 		return
 	}
-	for _, condition := range o.kyma.Status.Conditions {
-		if condition.Type == v1beta2.ConditionReachable && condition.Reason == v1beta2.ReasonReachable {
-			return
-		}
+	if known := c.o.Status.Reachability(o.kyma); known != nil && known.Reason == v1beta2.ReasonReachable {
+		return
 	}
 	c.o.Status.Reachable(o.kyma, v1beta2.ReasonReachable, "the runtime answers")
 }

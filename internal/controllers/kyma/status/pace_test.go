@@ -234,19 +234,34 @@ func TestAnOutageIsWrittenBitByBit(t *testing.T) {
 		if got := written(); got < outageRate*15 || got > n/3 {
 			t.Errorf("%d of %d are written after a quarter of the time", got, n)
 		}
-		if api.of("900") == 0 {
-			w.Reachable(kyma(900), v1beta2.ReasonReachable, "")
-			synctest.Wait()
-			if api.of("900") != 1 {
-				t.Error("that a runtime answers again waits")
-			}
+		const back = 900
+		if known := w.Reachability(kyma(back)); known == nil || known.Reason != v1beta2.ReasonUnreachable {
+			t.Errorf("what is not written yet is not known: %v", known)
+		}
+		before := w.unreachable.Tokens()
+		w.Reachable(kyma(back), v1beta2.ReasonUnreachable, "it still does not answer")
+		if after := w.unreachable.Tokens(); after < before {
+			t.Error("what is known counts again")
+		}
+		if api.of(strconv.Itoa(back)) != 0 {
+			t.Fatal("the turn of this one was too early for the test")
+		}
+		w.Reachable(kyma(back), v1beta2.ReasonReachable, "")
+		synctest.Wait()
+		if api.of(strconv.Itoa(back)) != 1 {
+			t.Error("that a runtime answers again waits")
 		}
 		<-time.After(maxOutage)
 		synctest.Wait()
 		for i := range n {
-			if got := api.of(strconv.Itoa(i)); got == 0 {
-				t.Fatalf("runtime %d is not written", i)
+			if got := api.of(strconv.Itoa(i)); got != 1 {
+				t.Fatalf("runtime %d is written %d times", i, got)
 			}
+		}
+		w.Reachable(kyma(n), v1beta2.ReasonUnreachable, "it does not answer")
+		synctest.Wait()
+		if api.of(strconv.Itoa(n)) != 1 {
+			t.Error("one waits for an outage that is over")
 		}
 	})
 }

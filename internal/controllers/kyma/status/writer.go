@@ -20,6 +20,7 @@ import (
 
 	"github.com/go-logr/logr"
 	"golang.org/x/time/rate"
+	"k8s.io/apimachinery/pkg/api/meta"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/apimachinery/pkg/util/resourceversion"
@@ -176,7 +177,7 @@ func (w *Writer) Gone(kyma types.NamespacedName, module string, written func()) 
 }
 
 // Reachable reports whether the runtime answers, with one of the api module's reasons. Where many do not at the same time, that is written
-// a minute later at most: nobody does anything by it, and those who answer shall not wait for it.
+// some time later, within a minute, so that those who answer do not wait for it; Reachability knows it at once.
 func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 	c := newChanges()
 	status := metav1.ConditionFalse
@@ -186,14 +187,15 @@ func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 	c.reachable = &metav1.Condition{
 		Type: v1beta2.ConditionReachable, Status: status, Reason: reason, Message: bounded(message), ObservedGeneration: k.Generation,
 	}
-	kyma := client.ObjectKeyFromObject(k)
-	if status == metav1.ConditionFalse {
-		if wait := w.unreachable.Reserve().Delay(); wait > 0 {
-			w.later(kyma, c, outage(wait), false)
-			return
-		}
+	kyma, known := client.ObjectKeyFromObject(k), w.Reachability(k)
+	switch {
+	case status == metav1.ConditionTrue:
+		w.add(kyma, c)
+	case known != nil && known.Reason == reason: // it is being written, or was: at most the message is new
+		w.later(kyma, c, maxOutage, false)
+	default:
+		w.later(kyma, c, w.outage(), false)
 	}
-	w.add(kyma, c)
 }
 
 // How many of the runtimes that do not answer are written a second, how many at once, and how long one waits at most.
@@ -203,12 +205,27 @@ const (
 	maxOutage   = time.Minute
 )
 
-// outage is how long one waits of so many that their turn would come after some time.
-func outage(turn time.Duration) time.Duration {
-	if turn > maxOutage {
-		return rand.N(maxOutage)
+// outage is how long it shall take until it is written that one more does not answer.
+func (w *Writer) outage() time.Duration {
+	turn := w.unreachable.Reserve()
+	if turn.Delay() <= maxOutage {
+		return turn.Delay()
 	}
-	return turn
+	turn.Cancel()
+	return rand.N(maxOutage)
+}
+
+// Reachability is what is known of whether a Kyma's runtime answers: what its status says, and what was reported since; nil if nothing is.
+func (w *Writer) Reachability(k *v1beta2.Kyma) *metav1.Condition {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	known := meta.FindStatusCondition(k.Status.Conditions, v1beta2.ConditionReachable)
+	if a := w.open[client.ObjectKeyFromObject(k)]; a != nil {
+		for _, c := range a.unseen(k) {
+			known = cmp.Or(c.reachable, known)
+		}
+	}
+	return known.DeepCopy()
 }
 
 // Touch has the status computed anew, from what is known, soon: what modules report meanwhile goes into the same write, and none of

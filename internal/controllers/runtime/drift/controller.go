@@ -13,7 +13,7 @@ import (
 
 	"github.com/go-logr/logr"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
-	"k8s.io/apimachinery/pkg/api/meta"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
@@ -72,7 +72,7 @@ func (c *Controller) Run(ctx context.Context, r *engine.Run) engine.Result {
 	if r.Probing() {
 		return c.probe(ctx, r, &k)
 	}
-	if meta.IsStatusConditionFalse(k.Status.Conditions, v1beta2.ConditionReachable) {
+	if known := c.o.Status.Reachability(&k); known != nil && known.Status == metav1.ConditionFalse {
 		if result := c.probe(ctx, r, &k); result.Outcome != engine.Done {
 			return result
 		}
@@ -98,7 +98,7 @@ func (c *Controller) probe(ctx context.Context, r *engine.Run, k *v1beta2.Kyma) 
 	if k.DeletionTimestamp != nil && c.gone(ctx, client.ObjectKeyFromObject(k)) {
 		return engine.Result{Outcome: engine.Done, Message: "the cluster is gone: its modules are let go of"}
 	}
-	known := meta.FindStatusCondition(k.Status.Conditions, v1beta2.ConditionReachable)
+	known := c.o.Status.Reachability(k)
 	if err := c.answers(ctx, client.ObjectKeyFromObject(k)); err != nil {
 		if reason := access.ReasonOf(err); known == nil || known.Reason != reason {
 			log.Info("The runtime does not answer", "reason", reason, "message", err.Error())
