@@ -20,10 +20,10 @@ const memoryRounds = 12
 //
 //	go test ./internal/infra/local -run '^$' -bench Memory -benchtime 1x -count 3
 func BenchmarkMemory(b *testing.B) {
-	for name, frugal := range map[string]bool{"Usual": false, "Frugal": true} {
+	for name, percent := range map[string]int{"Usual": 0, "Frugal": local.Frugal} {
 		b.Run(name, func(b *testing.B) {
 			for b.Loop() {
-				measureMemory(b, local.Options{Controllers: local.WorkloadControllers, Nodes: true, Frugal: frugal})
+				measureMemory(b, local.Options{Controllers: local.WorkloadControllers, Nodes: true, GCPercent: percent})
 			}
 		})
 	}

@@ -22,9 +22,10 @@ type Options struct {
 	Controllers []string
 	// Nodes runs the simulation of the package node, so that pods get Ready without machines.
 	Nodes bool
-	// Frugal has API server and controllers collect their garbage twice as often (GOGC=50): less memory for more work, see the
-	// package's overview. For servers of which there are many, or that run for long.
-	Frugal bool
+	// GCPercent says when API server and controllers collect their garbage: when the heap has grown by so much since the last time, in percent
+	// (GOGC). Default: 100. Frugal takes less memory and more work: for servers of which there are many, or that run for long. A busy
+	// server with few cores answers more evenly with more than 100.
+	GCPercent int
 	// APIServerArgs are further arguments of kube-apiserver; they win over ours.
 	APIServerArgs []string
 	// Etcd is shared with other servers and closed by its owner, after them. Nil: one of its own.
@@ -64,10 +65,13 @@ func (o *Options) validate() error {
 	return nil
 }
 
+// Frugal is a GCPercent that saves memory, see the package's overview.
+const Frugal = 50
+
 // env is what the children have in their environment besides what all have.
 func (o *Options) env() []string {
-	if o.Frugal {
-		return []string{"GOGC=50"}
+	if o.GCPercent > 0 {
+		return []string{fmt.Sprintf("GOGC=%d", o.GCPercent)}
 	}
 	return nil
 }

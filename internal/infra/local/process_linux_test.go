@@ -95,7 +95,11 @@ func TestCloseLeavesNothing(t *testing.T) {
 	for name, dir := range map[string]string{"Temporary": "", "Kept": t.TempDir()} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			srv := localtest.Start(t, func(o *local.Options) { o.Dir, o.Nodes, o.Frugal = dir, true, dir != "" })
+			srv := localtest.Start(t, func(o *local.Options) {
+				if o.Dir, o.Nodes = dir, true; dir != "" {
+					o.GCPercent = local.Frugal
+				}
+			})
 			if env := environment(t, srv); strings.Contains(env, "GOGC=50") != (dir != "") || strings.Contains(env, "PATH=") {
 				t.Errorf("environment %q; want GOGC where it is frugal, and nothing of ours", env)
 			}

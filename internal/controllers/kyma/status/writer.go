@@ -177,7 +177,7 @@ func (w *Writer) Gone(kyma types.NamespacedName, module string, written func()) 
 }
 
 // Reachable reports whether the runtime answers, with one of the api module's reasons. Where many do not at the same time, that is written
-// some time later, within a minute, so that those who answer do not wait for it; Reachability knows it at once.
+// some time later, within three minutes, so that those who answer do not wait for it; Reachability knows it at once.
 func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 	c := newChanges()
 	status := metav1.ConditionFalse
@@ -200,9 +200,9 @@ func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 
 // How many of the runtimes that do not answer are written a second, how many at once, and how long one waits at most.
 const (
-	outageRate  = 20
-	outageBurst = 20
-	maxOutage   = time.Minute
+	outageRate  = 10
+	outageBurst = 10
+	maxOutage   = 3 * time.Minute
 )
 
 // outage is how long it shall take until it is written that one more does not answer.

@@ -167,7 +167,7 @@ func (p *Provider) start(ctx context.Context, c *cluster) (*local.Server, error)
 func (p *Provider) serverOptions(c *cluster) local.Options {
 	return local.Options{
 		Assets: p.options.Assets, Dir: filepath.Join(p.options.Dir, c.id.UID),
-		Controllers: local.WorkloadControllers, Nodes: true, Frugal: true,
+		Controllers: local.WorkloadControllers, Nodes: true, GCPercent: local.Frugal,
 		Etcd: p.options.Etcd, Prefix: "/runtimes/" + c.id.UID,
 	}
 }
