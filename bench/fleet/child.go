@@ -11,6 +11,7 @@ import (
 	"github.com/go-logr/logr/funcr"
 	"k8s.io/client-go/tools/clientcmd"
 
+	"github.com/kyma-project/mothership"
 	"github.com/kyma-project/mothership/bench/internal/child"
 	"github.com/kyma-project/mothership/controlplane"
 	"github.com/kyma-project/mothership/sim"
@@ -21,9 +22,10 @@ const (
 	planeKind     = "controlplane"
 	simulatorKind = "simulator"
 	fieldKind     = "field"
+	renderKind    = "render"
 )
 
-var kinds = child.Kinds{planeKind: runPlane, simulatorKind: runSimulator, fieldKind: runField}
+var kinds = child.Kinds{planeKind: runPlane, simulatorKind: runSimulator, fieldKind: runField, renderKind: runRender}
 
 // planeConfig says what a control plane shall be.
 type planeConfig struct {
@@ -35,6 +37,23 @@ type planeConfig struct {
 	Verify time.Duration
 	// Profiles is the folder for profiles; none if empty.
 	Profiles string
+	// Isolate has charts rendered in child processes.
+	Isolate bool
+}
+
+// runRender renders one chart, as a child process of a control plane, and ends the process.
+func runRender(string) error {
+	os.Exit(mothership.RenderChild())
+	return nil
+}
+
+// renderCommand is this program as what runRender is.
+func (c *planeConfig) renderCommand() ([]string, error) {
+	if !c.Isolate {
+		return nil, nil
+	}
+	self, err := os.Executable()
+	return []string{self, renderKind, "{}"}, err
 }
 
 // runPlane runs a control plane until its standard input ends, which it does when the parent does.
@@ -57,9 +76,13 @@ func runPlane(config string) (err error) {
 		return fmt.Errorf("opening the log: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
+	render, err := c.renderCommand()
+	if err != nil {
+		return err
+	}
 	defer controlplane.TuneGC()() // as the command does
 	cp, err := controlplane.Start(context.Background(), controlplane.Config{
-		Cluster: cluster, VerifyInterval: c.Verify,
+		Cluster: cluster, VerifyInterval: c.Verify, RenderCommand: render,
 		Log: funcr.NewJSON(func(line string) { _, _ = fmt.Fprintln(log, line) }, funcr.Options{}),
 	})
 	if err != nil {

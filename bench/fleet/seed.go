@@ -32,7 +32,7 @@ func (b *bench) begin(ctx context.Context) error {
 	if b.api, err = openAPI(ctx, b.folder); err != nil {
 		return err
 	}
-	b.plane = &plane{config: planeConfig{Kubeconfig: b.api.kubeconfig, Log: b.log(), Profiles: b.o.profiles}}
+	b.plane = &plane{config: planeConfig{Kubeconfig: b.api.kubeconfig, Log: b.log(), Profiles: b.o.profiles, Isolate: b.o.isolate}}
 	if err := b.plane.open(ctx); err != nil {
 		return err
 	}
@@ -146,8 +146,9 @@ func (b *bench) each(ctx context.Context, runtimes int, known func(context.Conte
 	return group.Wait()
 }
 
-// stall is how long the number of Kymas that are ready may stay the same.
-const stall = time.Minute
+// stall is how long the number of Kymas that are ready may stay the same: that a runtime answers again which had lately done so already is
+// reported when it has for two minutes.
+const stall = 4 * time.Minute
 
 // allReady waits until the control plane rests and all Kymas are ready.
 func (b *bench) allReady(ctx context.Context, kymas int) error {

@@ -9,6 +9,7 @@ import (
 
 	"golang.org/x/sync/errgroup"
 
+	"github.com/kyma-project/mothership/bench/internal/measure"
 	"github.com/kyma-project/mothership/bench/internal/wait"
 	"github.com/kyma-project/mothership/sim/dial"
 )
@@ -102,6 +103,9 @@ func (b *bench) fallIll(ctx context.Context, s *Sick, w ward, count bool) error 
 	begun := time.Now()
 	open, err := b.noticed(ctx, len(w.sick))
 	if err != nil {
+		return err
+	}
+	if _, err := measure.Quiet(ctx); err != nil { // the API has taken the changes to the sick by then
 		return err
 	}
 	if !count {

@@ -54,7 +54,7 @@ var imports = map[string][]string{
 	"internal/sops":             {},
 	"internal/values":           {"api/v1beta2", "internal/module", "internal/sops"},
 	"internal/access":           {"api/v1beta2", "internal/cluster", "internal/module", "internal/remote"},
-	"internal/journal":          {},
+	"internal/journal":          {"api/v1beta2"},
 	"internal/informer":         {"api/v1beta2"},
 	"internal/controllers": {
 		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/catalog", "internal/controllers/kyma/lifecycle",
