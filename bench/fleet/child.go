@@ -41,11 +41,15 @@ type planeConfig struct {
 	Isolate bool
 }
 
-// runRender renders one chart, as a child process of a control plane, and ends the process.
+// runRender renders one chart, as a child process of a control plane.
 func runRender(string) error {
-	os.Exit(mothership.RenderChild())
+	if code := mothership.RenderChild(); code != 0 {
+		return fmt.Errorf("%w: code %d", errRender, code)
+	}
 	return nil
 }
+
+var errRender = errors.New("the rendering process failed")
 
 // renderCommand is this program as what runRender is.
 func (c *planeConfig) renderCommand() ([]string, error) {
