@@ -225,11 +225,16 @@ func (j *Journal) ending(e Entry, begun uint64) func() {
 		j.mu.Lock()
 		defer j.mu.Unlock()
 		if known := j.entries[e]; known != nil && known.last == begun {
-			j.remove(known, errOver)
-			if known.in != nil {
-				known.in.over++
-			}
+			j.finish(known, errOver)
 		}
+	}
+}
+
+// finish takes an entry out, of which the API needs no line any more. The lock is held.
+func (j *Journal) finish(e *entry, why error) {
+	j.remove(e, why)
+	if e.in != nil {
+		e.in.over++
 	}
 }
 
@@ -272,10 +277,7 @@ func (j *Journal) Forget(runtime types.NamespacedName) {
 	defer j.mu.Unlock()
 	for _, e := range j.entries {
 		if e.Runtime == runtime {
-			j.remove(e, errGone)
-			if e.in != nil {
-				e.in.over++
-			}
+			j.finish(e, errGone)
 		}
 	}
 }

@@ -27,7 +27,7 @@ func (j *Journal) sweepUntil(ctx context.Context) {
 	}
 }
 
-// retry has what could not be written before written now.
+// retry has what is in the queue written: what could not be before, and what is to be merged.
 func (j *Journal) retry() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -86,7 +86,7 @@ func (j *Journal) clear(ctx context.Context, s *segment) error {
 	return nil
 }
 
-// rewrite takes our lines that are over out of a segment that others have lines in.
+// rewrite takes our lines that are over out of a segment that other lines stay in, or others have lines in.
 func (j *Journal) rewrite(ctx context.Context, m *corev1.ConfigMap, s *segment) error {
 	if err := j.o.Reader.Get(ctx, client.ObjectKeyFromObject(m), m); err != nil {
 		return err
@@ -116,7 +116,7 @@ func (j *Journal) left(s *segment, lines []Entry) (out []Entry) {
 	return out
 }
 
-// merge has the entries of segments with few written anew, together, if there are many such segments.
+// merge puts the entries of segments with few into the queue, to be written anew, together, if there are many such segments.
 func (j *Journal) merge() {
 	j.mu.Lock()
 	defer j.mu.Unlock()
@@ -134,5 +134,4 @@ func (j *Journal) merge() {
 			j.enqueue(e)
 		}
 	}
-	j.wake()
 }

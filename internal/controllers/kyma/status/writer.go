@@ -208,8 +208,8 @@ const (
 // outage is how long it shall take until it is written that one more does not answer.
 func (w *Writer) outage() time.Duration {
 	turn := w.unreachable.Reserve()
-	if turn.Delay() <= maxOutage {
-		return turn.Delay()
+	if wait := turn.Delay(); wait <= maxOutage {
+		return wait
 	}
 	turn.Cancel()
 	return rand.N(maxOutage)
