@@ -47,10 +47,10 @@ func (m Module) component() reconciler.Component {
 
 // Options of New. The zero value works.
 type Options struct {
-	// Isolate renders untrusted sources (downloads) in a child process with a memory limit and a kill deadline.
+	// Isolate renders untrusted sources (downloads) in child processes with a memory limit and a kill deadline.
 	// Without it they are rendered in this process, within a deadline that cannot stop a template that never ends.
 	Isolate *Isolation
-	// IsolateAll renders local sources in the child process too.
+	// IsolateAll renders local sources in child processes too.
 	IsolateAll bool
 	// CacheBytes bounds the cache of rendered bundles. Default: 64 MiB. Negative: no cache.
 	CacheBytes int64
@@ -75,11 +75,12 @@ type Options struct {
 	Owner string
 }
 
-// Isolation is a child process that renders.
+// Isolation are child processes that render. One that has rendered is kept for a minute, for the next; they end with this
+// process, with Installer.Close, or when one fails.
 type Isolation struct {
 	// Command that runs RenderChild: usually the own executable with an argument by which its main knows what to do.
 	Command []string
-	// MemoryBytes is the hard limit. Default: 512 MiB.
+	// MemoryBytes is the hard limit of each. Default: 512 MiB.
 	MemoryBytes int64
 }
 
@@ -98,6 +99,7 @@ type Connection struct {
 type Installer struct {
 	o      Options
 	shared *module.Reconciler
+	close  func()
 }
 
 // sourceCacheBytes bounds the cache of downloads that are named with their digest.
@@ -106,18 +108,25 @@ const sourceCacheBytes = 32 << 20
 // New makes an Installer.
 func New(o Options) *Installer {
 	sources := o.Sources.fetcher()
-	return &Installer{o: o, shared: module.New(module.Options{
+	renderer, closeRenderer := newRenderer(o, sources)
+	return &Installer{o: o, close: closeRenderer, shared: module.New(module.Options{
 		Sources:  sources,
-		Renderer: newRenderer(o, sources),
+		Renderer: renderer,
 		Applier:  apply.New(apply.Options{Parallel: o.Parallel, Owner: o.Owner}),
 		Stdin:    o.Stdin, PostRender: o.PostRender,
 	})}
 }
 
-func newRenderer(o Options, sources source.Fetcher) render.Renderer {
+// Close ends the child processes that render, and with them what is being rendered, and waits for their end. Without it they end a
+// minute after the last rendering, or with this process. Nothing can be rendered in them afterwards.
+func (i *Installer) Close() { i.close() }
+
+func newRenderer(o Options, sources source.Fetcher) (_ render.Renderer, closeIt func()) {
 	var r render.Renderer = render.New(render.Options{Timeout: o.RenderTimeout, Memory: o.RenderMemory})
+	closeIt = func() {}
 	if o.Isolate != nil {
 		child := render.Isolated(render.IsolatedOptions{Command: o.Isolate.Command, Memory: o.Isolate.MemoryBytes, Timeout: o.RenderTimeout})
+		closeIt = child.Close
 		if o.IsolateAll {
 			r = child
 		} else {
@@ -126,13 +135,13 @@ func newRenderer(o Options, sources source.Fetcher) render.Renderer {
 	}
 	r = render.WithBases(sources, r)
 	if o.CacheBytes < 0 {
-		return r
+		return r, closeIt
 	}
 	size := o.CacheBytes
 	if size == 0 {
 		size = 64 << 20
 	}
-	return render.Cached(r, size)
+	return render.Cached(r, size), closeIt
 }
 
 // begin starts a call: its time (defaultTimeout if none is given) and its one connection, both of which end ends.
@@ -153,7 +162,8 @@ func newClient(cfg *rest.Config, o Connection) (*remote.Client, error) {
 }
 
 // NewReconciler is the built-in module reconciler, for wrapping with reconciler.With. It drives the components of
-// runtimes made by NewRuntime or by a control plane.
+// runtimes made by NewRuntime or by a control plane. Child processes that render (Options.Isolate) end when they are idle for a
+// minute, or with this process.
 func NewReconciler(o Options) reconciler.Reconciler { return New(o).shared }
 
 // NewRuntime is the cluster that a rest.Config reaches, for calling a reconciler without a control plane. Close it when done.

@@ -71,9 +71,11 @@ func (cp *ControlPlane) operate(ctx context.Context, h *host) error {
 		return err
 	}
 	sources := cp.sources(mgr.GetAPIReader())
+	renderer, closeRenderer := cp.renderer(sources)
+	defer closeRenderer()
 	fleet, err := controllers.New(controllers.Options{
 		Manager: mgr, Providers: h.providers, Namespace: cp.cfg.Namespace, Owner: id.owner, Key: id.key, Log: cp.cfg.Log,
-		Sources: sources, Poll: cp.cfg.Sources.PollInterval, Renderer: cp.renderer(sources), Reconcilers: cp.cfg.Reconcilers,
+		Sources: sources, Poll: cp.cfg.Sources.PollInterval, Renderer: renderer, Reconcilers: cp.cfg.Reconcilers,
 		PostRender: cp.cfg.PostRender,
 		Engine:     cp.engine(), Verify: cp.cfg.VerifyInterval, Shard: shard,
 		Connection: remote.Options{Timeout: cp.cfg.RequestTimeout, Contact: contactTimeout, Retries: callRetries},
@@ -184,13 +186,15 @@ func (cp *ControlPlane) manager(cfg *rest.Config) (ctrl.Manager, error) {
 	return mgr, nil
 }
 
-// renderer renders once for the whole fleet; downloads in a child process, if there is a command for one.
-func (cp *ControlPlane) renderer(sources source.Fetcher) render.Renderer {
+// renderer renders once for the whole fleet; downloads in child processes, if there is a command for them, until it is closed.
+func (cp *ControlPlane) renderer(sources source.Fetcher) (_ render.Renderer, closeIt func()) {
 	var r render.Renderer = render.New(render.Options{})
+	closeIt = func() {}
 	if len(cp.cfg.RenderCommand) > 0 {
-		r = render.ByTrust(r, render.Isolated(render.IsolatedOptions{Command: cp.cfg.RenderCommand}))
+		children := render.Isolated(render.IsolatedOptions{Command: cp.cfg.RenderCommand})
+		r, closeIt = render.ByTrust(r, children), children.Close
 	}
-	return render.Cached(render.WithBases(sources, r), renderCacheBytes)
+	return render.Cached(render.WithBases(sources, r), renderCacheBytes), closeIt
 }
 
 // ensureNamespace makes the control plane's namespace.

@@ -37,8 +37,6 @@ type planeConfig struct {
 	Verify time.Duration
 	// Profiles is the folder for profiles; none if empty.
 	Profiles string
-	// Isolate has charts rendered in child processes.
-	Isolate bool
 }
 
 // runRender renders one chart, as a child process of a control plane.
@@ -52,10 +50,7 @@ func runRender(string) error {
 var errRender = errors.New("the rendering process failed")
 
 // renderCommand is this program as what runRender is.
-func (c *planeConfig) renderCommand() ([]string, error) {
-	if !c.Isolate {
-		return nil, nil
-	}
+func renderCommand() ([]string, error) {
 	self, err := os.Executable()
 	return []string{self, renderKind, "{}"}, err
 }
@@ -80,7 +75,7 @@ func runPlane(config string) (err error) {
 		return fmt.Errorf("opening the log: %w", err)
 	}
 	defer func() { err = errors.Join(err, log.Close()) }()
-	render, err := c.renderCommand()
+	render, err := renderCommand()
 	if err != nil {
 		return err
 	}

@@ -55,8 +55,6 @@ type options struct {
 	turns int
 	// changes is how many there are in each window, rate how many of them a second.
 	changes, rate int
-	// isolate has charts rendered in child processes.
-	isolate bool
 	// idle is how long the fleet is looked at while nothing happens, sick how long sick runtimes are.
 	idle, sick time.Duration
 	// verify is the interval of verification while verifications are counted.
@@ -104,7 +102,6 @@ func parse(args []string) (options, error) {
 	fs.DurationVar(&o.verify, "verify", 0, "interval of verification while they are counted; 0: as short as the machine can do with ease")
 	fs.BoolVar(&o.slope, "slope", true, "measure the memory of a tenth of the fleet too")
 	fs.BoolVar(&o.join, "join", false, "have all runtimes join; without it, a sample does, and the rest is written down as the control plane would")
-	fs.BoolVar(&o.isolate, "isolate", false, "have charts rendered in child processes, as mothership controller does with what is downloaded")
 	fs.BoolVar(&o.quick, "quick", false, "short windows, on a machine that may be busy: says little about times")
 	fs.StringVar(&o.out, "out", "", "file for the results; none if empty")
 	fs.StringVar(&o.profiles, "profiles", "", "folder for processor and heap profiles of the control plane; profiling slows it down")

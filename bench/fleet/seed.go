@@ -32,7 +32,7 @@ func (b *bench) begin(ctx context.Context) error {
 	if b.api, err = openAPI(ctx, b.folder); err != nil {
 		return err
 	}
-	b.plane = &plane{config: planeConfig{Kubeconfig: b.api.kubeconfig, Log: b.log(), Profiles: b.o.profiles, Isolate: b.o.isolate}}
+	b.plane = &plane{config: planeConfig{Kubeconfig: b.api.kubeconfig, Log: b.log(), Profiles: b.o.profiles}}
 	if err := b.plane.open(ctx); err != nil {
 		return err
 	}

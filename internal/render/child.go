@@ -27,28 +27,42 @@ const (
 // firstMemory is the limit until the request names one: enough for the largest frame.
 const firstMemory = 1 << 30
 
-// ChildMain is what the child process of Isolated runs: it limits itself, reads a request from stdin, renders it, writes
-// the bundle or the errors to stdout, and returns the exit code. It changes the whole process (resource limits, default
-// HTTP transport, environment, time zone), so nothing else may run in it.
+// ChildMain is what a child process of Isolated runs: it limits itself, reads requests from stdin, renders each, writes
+// the bundle or the errors to stdout, and returns the exit code when stdin ends or something failed. It changes the whole
+// process (resource limits, default HTTP transport, environment, time zone), so nothing else may run in it.
 func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	confine()
+	for served := 0; ; served++ {
+		err := serve(stdin, stdout)
+		if errors.Is(err, io.EOF) && served > 0 {
+			return exitDone
+		}
+		if err != nil {
+			fmt.Fprintln(os.Stderr, "render child:", err)
+			return exitProtocol
+		}
+	}
+}
+
+// serve takes one request. The error is io.EOF if there is none.
+func serve(stdin io.Reader, stdout io.Writer) error {
 	frame, data, err := readFrame(stdin)
+	if errors.Is(err, io.EOF) {
+		return fmt.Errorf("no request on standard input: %w", err)
+	}
 	if err != nil || frame != frameRequest {
-		fmt.Fprintln(os.Stderr, "render child: no request on standard input")
-		return exitProtocol
+		return errors.New("no request on standard input")
 	}
 	var w wireRequest
 	if err := decodeFrame(data, &w); err != nil {
-		fmt.Fprintln(os.Stderr, "render child:", err)
-		return exitProtocol
+		return err
 	}
 	stop := limitMemory(w.Memory)
 	defer stop()
 	if err := answer(stdin, stdout, &w); err != nil {
-		fmt.Fprintln(os.Stderr, "render child:", err)
-		return exitProtocol
+		return err
 	}
-	return exitDone
+	return writeFrame(stdout, frameDone, usedMemory())
 }
 
 // answer renders a request and writes the result.
@@ -119,6 +133,7 @@ func confine() {
 	time.Local = time.UTC
 	http.DefaultTransport = refusingTransport{}
 	http.DefaultClient = &http.Client{Transport: refusingTransport{}}
+	debug.SetGCPercent(400) // the heap is small, and the memory limit collects where it is not
 	debug.SetMaxStack(256 << 20)
 	setLimits(firstMemory)
 }

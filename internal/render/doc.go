@@ -11,9 +11,9 @@
 //
 // # Usage
 //
-// New renders in this process: for trees that the caller trusts. Isolated renders in a child process with a memory
-// limit and a kill deadline, because a Go template can neither be cancelled nor bounded. ByTrust chooses by the tree.
-// Cached keeps results.
+// New renders in this process: for trees that the caller trusts. Isolated renders in child processes with a memory
+// limit and a kill deadline, because a Go template can neither be cancelled nor bounded; a child renders again as long as
+// it answers. ByTrust chooses by the tree. Cached keeps results.
 //
 // # Invariants
 //

@@ -1,12 +1,10 @@
 package render
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io"
 	"os/exec"
 	"regexp"
 	"runtime"
@@ -25,86 +23,96 @@ type IsolatedOptions struct {
 	Command []string
 	// Memory that a child may use, in bytes, default 512 MiB.
 	Memory int64
-	// Timeout of one rendering, from start to end, default 20 s.
+	// Timeout of one rendering, from start to end, default 20 s. Waiting for others is not part of it.
 	Timeout time.Duration
+	// Processes that there are at most, and so renderings at once. Default: twice the number of processors, at least 4.
+	Processes int
+	// Idle is how long a process without work is kept, default one minute. Negative: each renders once.
+	Idle time.Duration
 	// Limits of what it may render to.
 	Limits Limits
 }
 
-// IsolatedRenderer renders each request in a child process of its own.
+// IsolatedRenderer renders in child processes.
 type IsolatedRenderer struct {
-	command []string
-	memory  int64
 	timeout time.Duration
 	limits  Limits
+	turns   *turns
+	pool    *pool
 }
 
 var _ Renderer = (*IsolatedRenderer)(nil)
 
 // Isolated returns a renderer for sources that nobody vouches for: a child that loops is killed at the deadline, one
-// that eats memory ends, one that crashes is an error. The child dies with this process, too (on Linux).
+// that eats memory ends, one that crashes is an error. A child that answered renders again, for any source, until it is
+// idle for long, holds much memory, or has rendered often; one that did not never does. Of several sources that wait, the
+// one with the fewest renderings under way goes first, so that one that is slow does not hold up the others.
+// Close ends the children; they die with this process, too.
 func Isolated(o IsolatedOptions) *IsolatedRenderer {
+	memory := cmp.Or(o.Memory, 512<<20)
 	return &IsolatedRenderer{
-		command: o.Command, memory: cmp.Or(o.Memory, 512<<20), timeout: cmp.Or(o.Timeout, defaultTimeout),
-		limits: o.Limits.withDefaults(),
+		timeout: cmp.Or(o.Timeout, defaultTimeout),
+		limits:  o.Limits.withDefaults(),
+		turns:   newTurns(cmp.Or(o.Processes, max(4, 2*runtime.GOMAXPROCS(0)))),
+		pool:    &pool{command: o.Command, memory: memory, idleFor: cmp.Or(o.Idle, time.Minute), all: map[*process]struct{}{}},
 	}
 }
+
+// Close ends all child processes, and with them the renderings that are under way, and waits for their end. After it, Render
+// returns errors. It may be called more than once.
+func (i *IsolatedRenderer) Close() { i.pool.close() }
 
 // Render implements Renderer.
 func (i *IsolatedRenderer) Render(ctx context.Context, r Request) (*bundle.Bundle, error) {
 	if err := r.validate(); err != nil {
 		return nil, inModule(err, r.Module)
 	}
-	request, err := newWireRequest(&r, i.limits, i.memory)
+	request, err := newWireRequest(&r, i.limits, i.pool.memory)
 	if err != nil {
 		return nil, inModule(err, r.Module)
 	}
-	if len(i.command) == 0 {
+	if len(i.pool.command) == 0 {
 		return nil, errors.New("rendering in a child process: no command is configured")
 	}
-	ctx, cancel := context.WithTimeout(ctx, i.timeout)
-	defer cancel()
-	b, err := i.run(ctx, &r, request)
-	if err != nil && ctx.Err() != nil {
-		return nil, interrupted(ctx, &r, i.timeout)
+	if err := i.turns.begin(ctx, r.Tree.Digest); err != nil {
+		return nil, interruptedWait(ctx, &r)
+	}
+	defer i.turns.end(r.Tree.Digest)
+	b, again, err := i.try(ctx, &r, request, false)
+	if again {
+		b, _, err = i.try(ctx, &r, request, true)
+	}
+	if errors.Is(err, errClosed) {
+		return nil, err // says nothing about the source
 	}
 	return b, inModule(err, r.Module)
 }
 
-// run starts a child, speaks with it, and waits for its end.
-func (i *IsolatedRenderer) run(ctx context.Context, r *Request, request *wireRequest) (*bundle.Bundle, error) {
-	// The kernel kills the child when the thread that started it ends, so that thread is kept until then.
-	runtime.LockOSThread()
-	defer runtime.UnlockOSThread()
-	cmd := exec.CommandContext(ctx, i.command[0], i.command[1:]...)
-	cmd.Env = []string{}
-	cmd.SysProcAttr = childAttributes()
-	cmd.Cancel = func() error { return killGroup(cmd.Process.Pid) }
-	cmd.WaitDelay = time.Second
-	stderr := &headBuffer{limit: 64 << 10}
-	cmd.Stderr = stderr
-	stdin, err := cmd.StdinPipe()
+// try renders in one process: one that has rendered before, or a new one. What ends a process that has rendered before may be
+// owed to what it did before: that is to be tried again in a new one.
+func (i *IsolatedRenderer) try(ctx context.Context, r *Request, request *wireRequest, anew bool) (b *bundle.Bundle, again bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, i.timeout)
+	defer cancel()
+	p, err := i.pool.take(anew)
 	if err != nil {
-		return nil, fmt.Errorf("starting the rendering process: %w", err)
+		return nil, false, err
 	}
-	stdout, err := cmd.StdoutPipe()
-	if err != nil {
-		return nil, fmt.Errorf("starting the rendering process: %w", err)
+	served := p.served > 0
+	release := context.AfterFunc(ctx, p.kill)
+	b, err = p.converse(r, request)
+	if !release() {
+		i.pool.discard(p)
+		return nil, false, interrupted(ctx, r, i.timeout)
 	}
-	if err := cmd.Start(); err != nil {
-		return nil, &Error{Problem: "starting the rendering process: " + err.Error(), Err: ErrCrash}
+	if isAnswer(err) && !errors.Is(err, ErrCrash) {
+		i.pool.put(p)
+		return b, false, err
 	}
-	b, problem := converse(stdin, stdout, r, request)
-	if problem != nil && !isAnswer(problem) {
-		_ = killGroup(cmd.Process.Pid) // it makes no sense any more; if it is dead already, so much the better
+	i.pool.discard(p)
+	if isAnswer(err) {
+		return nil, false, err
 	}
-	_ = stdin.Close()
-	_, _ = io.Copy(io.Discard, stdout)
-	waitErr := cmd.Wait()
-	if problem == nil || isAnswer(problem) {
-		return b, problem
-	}
-	return nil, i.explain(r, waitErr, stderr.String(), problem)
+	return nil, served, p.explain(r, err)
 }
 
 // isAnswer says whether an error is what the child said, not a failure to hear it.
@@ -119,10 +127,10 @@ type brokenError struct{ err error }
 func (e *brokenError) Error() string { return e.err.Error() }
 
 // converse sends the request, answers the question for scopes, and returns the bundle or the errors.
-func converse(stdin io.Writer, stdout io.Reader, r *Request, request *wireRequest) (*bundle.Bundle, error) {
-	writeErr := writeFrame(stdin, frameRequest, request)
+func (p *process) converse(r *Request, request *wireRequest) (*bundle.Bundle, error) {
+	writeErr := writeFrame(p.stdin, frameRequest, request)
 	for range 2 {
-		frame, data, err := readFrame(stdout)
+		frame, data, err := readFrame(p.stdout)
 		if err != nil {
 			return nil, &brokenError{errors.Join(err, writeErr)}
 		}
@@ -132,7 +140,7 @@ func converse(stdin io.Writer, stdout io.Reader, r *Request, request *wireReques
 			if err := decodeFrame(data, &kinds); err != nil || r.ScopeOf == nil {
 				return nil, &brokenError{errors.New("an unexpected question")}
 			}
-			if err := writeFrame(stdin, frameScopes, scopes(kinds, r.ScopeOf)); err != nil {
+			if err := writeFrame(p.stdin, frameScopes, scopes(kinds, r.ScopeOf)); err != nil {
 				return nil, &brokenError{err}
 			}
 		case frameBundle:
@@ -140,11 +148,14 @@ func converse(stdin io.Writer, stdout io.Reader, r *Request, request *wireReques
 			if err := decodeFrame(data, &b); err != nil {
 				return nil, &brokenError{err}
 			}
-			return &b, nil
+			return &b, p.listen()
 		case frameErrors:
 			var errs []wireError
 			if err := decodeFrame(data, &errs); err != nil {
 				return nil, &brokenError{err}
+			}
+			if err := p.listen(); err != nil {
+				return nil, err
 			}
 			return nil, unflatten(errs)
 		}
@@ -152,25 +163,39 @@ func converse(stdin io.Writer, stdout io.Reader, r *Request, request *wireReques
 	return nil, &brokenError{errors.New("too many questions")}
 }
 
+// listen hears how much memory the process holds after an answer.
+func (p *process) listen() error {
+	frame, data, err := readFrame(p.stdout)
+	if err != nil || frame != frameDone {
+		return &brokenError{errors.Join(err, errors.New("no end of the answer"))}
+	}
+	p.served++
+	if err := decodeFrame(data, &p.memory); err != nil {
+		return &brokenError{err}
+	}
+	return nil
+}
+
 // outOfMemory is how Go's runtime, with and without cgo, and its race detector say that the kernel gave them no memory.
 var outOfMemory = regexp.MustCompile(`out of memory|cannot allocate memory|failed to allocate|pthread_create failed: Resource temporarily unavailable`)
 
-// explain says why a child ended without an answer.
-func (i *IsolatedRenderer) explain(r *Request, waitErr error, stderr string, problem error) error {
+// explain says why a process ended without an answer. It has ended.
+func (p *process) explain(r *Request, problem error) error {
 	var exit *exec.ExitError
 	code := -1
-	if errors.As(waitErr, &exit) {
+	if errors.As(p.err, &exit) {
 		code = exit.ExitCode()
 	}
+	stderr := p.stderr.String()
 	switch {
 	case code == exitMemory || outOfMemory.MatchString(stderr):
-		return tooMuchMemory(r, i.memory)
+		return tooMuchMemory(r, p.limit)
 	case strings.Contains(stderr, "stack exceeds") || strings.Contains(stderr, "stack overflow"):
 		return &Error{Err: ErrMemory, Problem: fmt.Sprintf("rendering %s ran out of stack: does a template call itself without end?", r.what())}
 	}
 	text := fmt.Sprintf("the rendering process of %s ended without an answer", r.what())
-	if waitErr != nil {
-		text += " (" + waitErr.Error() + ")"
+	if exit != nil {
+		text += " (" + exit.Error() + ")"
 	} else if problem != nil {
 		text += " (" + oneLine(problem.Error()) + ")"
 	}
@@ -179,17 +204,3 @@ func (i *IsolatedRenderer) explain(r *Request, waitErr error, stderr string, pro
 	}
 	return &Error{Problem: text, Err: ErrCrash}
 }
-
-// headBuffer keeps the first bytes of what is written to it and takes the rest.
-type headBuffer struct {
-	limit int
-	buf   bytes.Buffer
-}
-
-func (h *headBuffer) Write(p []byte) (int, error) {
-	h.buf.Write(p[:min(len(p), h.limit-h.buf.Len())])
-	return len(p), nil
-}
-
-// String is what was kept. It may be called after the process was waited for.
-func (h *headBuffer) String() string { return h.buf.String() }

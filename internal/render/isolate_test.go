@@ -202,7 +202,7 @@ func TestFrames(t *testing.T) {
 func TestChildRefusesGarbage(t *testing.T) {
 	t.Parallel()
 	cmd := func(input string) int {
-		command := isolated(t, IsolatedOptions{}).command
+		command := isolated(t, IsolatedOptions{}).pool.command
 		c := exec.Command(command[0], command[1:]...)
 		c.Stdin = strings.NewReader(input)
 		_ = c.Run()

@@ -20,9 +20,15 @@ import (
 // childArg makes the test binary the child of an isolated renderer.
 const childArg = "render-child"
 
+// parentArg makes it a program that has rendered in a child, says which, and waits to be killed.
+const parentArg = "render-parent"
+
 func TestMain(m *testing.M) {
 	if len(os.Args) > 1 && os.Args[1] == childArg {
 		os.Exit(ChildMain(os.Stdin, os.Stdout))
+	}
+	if len(os.Args) > 1 && os.Args[1] == parentArg {
+		os.Exit(parentMain())
 	}
 	os.Exit(m.Run())
 }
@@ -56,7 +62,9 @@ func isolated(t testing.TB, o IsolatedOptions) *IsolatedRenderer {
 		t.Fatal(err)
 	}
 	o.Command = []string{exe, childArg}
-	return Isolated(o)
+	i := Isolated(o)
+	t.Cleanup(i.Close)
+	return i
 }
 
 // refs names a bundle's objects.

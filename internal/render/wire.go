@@ -18,13 +18,15 @@ import (
 
 // Parent and child speak in frames over the child's standard input and output: one byte for the type, four for the
 // length, then a gob. The parent sends a request. The child answers with a bundle or with errors; before, if the
-// request has a catalogue, it asks once for the scopes of the kinds that it found.
+// request has a catalogue, it asks once for the scopes of the kinds that it found. After the answer it says how much memory
+// it holds, and waits for the next request, or for the end of its input.
 const (
 	frameRequest byte = 'Q'
 	frameKinds   byte = 'K'
 	frameScopes  byte = 'S'
 	frameBundle  byte = 'B'
 	frameErrors  byte = 'E'
+	frameDone    byte = 'D'
 )
 
 // maxFrame bounds one frame in either direction, in bytes.

@@ -16,7 +16,7 @@ func Family() map[string]time.Duration {
 		if err != nil {
 			continue // it has ended
 		}
-		if cpu, err := cpuOf(pid); err == nil {
+		if cpu, err := cpuOf(pid, false); err == nil {
 			out[strings.TrimSpace(string(name))] += cpu
 		}
 	}

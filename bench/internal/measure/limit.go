@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"syscall"
 )
 
 // limitPeriod is the kernel's default, in microseconds.
@@ -31,7 +32,7 @@ func v1Limit(quota int) map[string]string {
 // ErrNoLimit says that this machine lets nobody limit processor time.
 var ErrNoLimit = errors.New("no control group of processor time can be made")
 
-// Limit lets a process have so many cores, until the returned function is called, once. It makes a control group below the one that the
+// Limit lets a process and its children have so many cores together, until the returned function is called, once. It makes a control group below the one that the
 // process is in.
 func Limit(pid int, cores float64) (release func() error, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
@@ -60,16 +61,31 @@ func limitIn(parent string, pid int, files map[string]string) (func() error, err
 	if err := os.Mkdir(group, 0o755); err != nil {
 		return nil, err
 	}
-	move := func(to string) error {
-		return os.WriteFile(filepath.Join(to, "cgroup.procs"), []byte(strconv.Itoa(pid)), 0o600)
-	}
 	for name, content := range files {
 		if err := os.WriteFile(filepath.Join(group, name), []byte(content), 0o600); err != nil {
 			return nil, errors.Join(err, os.Remove(group))
 		}
 	}
-	if err := move(group); err != nil {
-		return nil, errors.Join(err, os.Remove(group))
+	release := func() error {
+		members, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+		for member := range strings.FieldsSeq(string(members)) {
+			err = errors.Join(err, join(parent, member))
+		}
+		return errors.Join(err, os.Remove(group))
 	}
-	return func() error { return errors.Join(move(parent), os.Remove(group)) }, nil
+	for _, member := range descendants(pid) { // the process first: what it starts from now on is in its group
+		if err := join(group, strconv.Itoa(member)); err != nil {
+			return nil, errors.Join(err, release())
+		}
+	}
+	return release, nil
+}
+
+// join puts a process into a control group; one that has ended is in none.
+func join(group, pid string) error {
+	err := os.WriteFile(filepath.Join(group, "cgroup.procs"), []byte(pid), 0o600)
+	if errors.Is(err, syscall.ESRCH) {
+		return nil
+	}
+	return err
 }

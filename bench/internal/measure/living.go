@@ -9,12 +9,13 @@ import (
 	"time"
 )
 
-// Living is what a process that still runs has taken so far, without its children.
+// Living is what a process that still runs has taken so far, with its children.
 type Living struct {
 	// Resident is the memory in bytes that it has now, and Peak the most that it had since it was executed, by the kernel's
-	// record (VmRSS and VmHWM in proc_pid_status(5)).
+	// record (VmRSS and VmHWM in proc_pid_status(5)). With each is what its children have now that is no part of a file
+	// (RssAnon): they run the same program, whose pages are there once.
 	Resident, Peak int64
-	// CPU is user and system time.
+	// CPU is user and system time, of children too: of those that it has waited for, and of those that run.
 	CPU time.Duration
 }
 
@@ -23,7 +24,7 @@ const clockTicks = 100
 
 var errNotThere = errors.New("it is not there")
 
-// Look reads what a process has taken so far.
+// Look reads what a process and its children have taken so far.
 func Look(pid int) (Living, error) {
 	var l Living
 	var err error
@@ -34,8 +35,21 @@ func Look(pid int) (Living, error) {
 	if l.Peak, err = kibibytes(file, "VmHWM"); err != nil {
 		return l, err
 	}
-	l.CPU, err = cpuOf(pid)
-	return l, err
+	if l.CPU, err = cpuOf(pid, true); err != nil {
+		return l, err
+	}
+	for _, p := range descendants(pid)[1:] {
+		own, err := kibibytes(fmt.Sprintf("/proc/%d/status", p), "RssAnon")
+		if err != nil {
+			continue // it has ended, and will be waited for
+		}
+		cpu, err := cpuOf(p, true)
+		if err != nil {
+			continue
+		}
+		l.Resident, l.Peak, l.CPU = l.Resident+own, l.Peak+own, l.CPU+cpu
+	}
+	return l, nil
 }
 
 func kibibytes(file, key string) (int64, error) {
@@ -46,8 +60,8 @@ func kibibytes(file, key string) (int64, error) {
 	return n << 10, nil
 }
 
-// cpuOf reads fields 14 and 15 of proc_pid_stat(5).
-func cpuOf(pid int) (time.Duration, error) {
+// cpuOf reads fields 14 and 15 of proc_pid_stat(5), and for the children that it has waited for 16 and 17.
+func cpuOf(pid int, withEnded bool) (time.Duration, error) {
 	file := fmt.Sprintf("/proc/%d/stat", pid)
 	data, err := os.ReadFile(file)
 	if err != nil {
@@ -55,11 +69,15 @@ func cpuOf(pid int) (time.Duration, error) {
 	}
 	// The name, in brackets, can have anything in it. What follows begins with field 3.
 	fields := strings.Fields(string(data[strings.LastIndexByte(string(data), ')')+1:]))
-	if len(fields) < 13 {
+	if len(fields) < 15 {
 		return 0, fmt.Errorf("reading %s: %w", file, errNotThere)
 	}
 	var ticks int64
-	for _, field := range fields[11:13] {
+	last := 13
+	if withEnded {
+		last = 15
+	}
+	for _, field := range fields[11:last] {
 		n, err := strconv.ParseInt(field, 10, 64)
 		if err != nil {
 			return 0, fmt.Errorf("reading %s: %w", file, err)
