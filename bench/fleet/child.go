@@ -39,7 +39,7 @@ type planeConfig struct {
 	Profiles string
 }
 
-// runRender renders one chart, as a child process of a control plane.
+// runRender renders, as a child process of a control plane.
 func runRender(string) error {
 	if code := mothership.RenderChild(); code != 0 {
 		return fmt.Errorf("%w: code %d", errRender, code)

@@ -20,8 +20,15 @@ type patientSources struct{ source.Fetcher }
 
 // Fetch fetches.
 func (p patientSources) Fetch(ctx context.Context, ref source.Ref) (*source.Tree, error) {
-	if r := engine.RunOf(ctx); r != nil {
-		defer r.Away()()
-	}
+	defer away(ctx)()
 	return p.Fetcher.Fetch(ctx, ref)
+}
+
+// away tells the engine of a run that waits for somebody other than its runtime: for a rendering, so that charts that loop hold up only
+// those who need them. Call back when that is over.
+func away(ctx context.Context) (back func()) {
+	if r := engine.RunOf(ctx); r != nil {
+		return r.Away()
+	}
+	return func() {}
 }

@@ -44,9 +44,14 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	}
 }
 
+// tidyAfter is after how long without a request the process gives back the memory that it does not need.
+const tidyAfter = time.Second
+
 // serve takes one request. The error is io.EOF if there is none.
 func serve(stdin io.Reader, stdout io.Writer) error {
+	tidy := time.AfterFunc(tidyAfter, debug.FreeOSMemory)
 	frame, data, err := readFrame(stdin)
+	tidy.Stop()
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("no request on standard input: %w", err)
 	}
@@ -62,7 +67,12 @@ func serve(stdin io.Reader, stdout io.Writer) error {
 	if err := answer(stdin, stdout, &w); err != nil {
 		return err
 	}
-	return writeFrame(stdout, frameDone, usedMemory())
+	held := usedMemory()
+	if held > w.Memory/keepShare { // it may be garbage
+		debug.FreeOSMemory()
+		held = usedMemory()
+	}
+	return writeFrame(stdout, frameDone, held)
 }
 
 // answer renders a request and writes the result.

@@ -23,9 +23,10 @@ type IsolatedOptions struct {
 	Command []string
 	// Memory that a child may use, in bytes, default 512 MiB.
 	Memory int64
-	// Timeout of one rendering, from start to end, default 20 s. Waiting for others is not part of it.
+	// Timeout of one rendering, from start to end, default 20 s. Waiting for others is not part of it; a rendering that is tried again
+	// begins anew.
 	Timeout time.Duration
-	// Processes that there are at most, and so renderings at once. Default: twice the number of processors, at least 4.
+	// Processes that there are at most, and so renderings at once. Default: twice the number of processors, from 4 to 16.
 	Processes int
 	// Idle is how long a process without work is kept, default one minute. Negative: each renders once.
 	Idle time.Duration
@@ -46,14 +47,15 @@ var _ Renderer = (*IsolatedRenderer)(nil)
 // Isolated returns a renderer for sources that nobody vouches for: a child that loops is killed at the deadline, one
 // that eats memory ends, one that crashes is an error. A child that answered renders again, for any source, until it is
 // idle for long, holds much memory, or has rendered often; one that did not never does. Of several sources that wait, the
-// one with the fewest renderings under way goes first, so that one that is slow does not hold up the others.
-// Close ends the children; they die with this process, too.
+// one with the fewest renderings under way goes first, so that one that is slow does not hold up the others; one that runs into the
+// bounds time after time is refused for a while, with the error of the last. Close ends the children; they die with this process, too
+// (on Linux; elsewhere when they have rendered).
 func Isolated(o IsolatedOptions) *IsolatedRenderer {
 	memory := cmp.Or(o.Memory, 512<<20)
 	return &IsolatedRenderer{
 		timeout: cmp.Or(o.Timeout, defaultTimeout),
 		limits:  o.Limits.withDefaults(),
-		turns:   newTurns(cmp.Or(o.Processes, max(4, 2*runtime.GOMAXPROCS(0)))),
+		turns:   newTurns(cmp.Or(o.Processes, min(max(4, 2*runtime.GOMAXPROCS(0)), 16))),
 		pool:    &pool{command: o.Command, memory: memory, idleFor: cmp.Or(o.Idle, time.Minute), all: map[*process]struct{}{}},
 	}
 }
@@ -75,23 +77,54 @@ func (i *IsolatedRenderer) Render(ctx context.Context, r Request) (*bundle.Bundl
 		return nil, errors.New("rendering in a child process: no command is configured")
 	}
 	if err := i.turns.begin(ctx, r.Tree.Digest); err != nil {
-		return nil, interruptedWait(ctx, &r)
+		return nil, i.refused(ctx, err, &r)
 	}
-	defer i.turns.end(r.Tree.Digest)
 	b, again, err := i.try(ctx, &r, request, false)
 	if again {
 		b, _, err = i.try(ctx, &r, request, true)
 	}
-	if errors.Is(err, errClosed) {
-		return nil, err // says nothing about the source
+	refused := i.turns.end(r.Tree.Digest, err)
+	var e *Error
+	switch {
+	case errors.Is(err, errClosed):
+		return nil, err
+	case errors.Is(err, errLeft):
+		return nil, interruptedWait(ctx, &r)
+	case refused && errors.As(err, &e):
+		e.Problem += whatFollows
 	}
 	return b, inModule(err, r.Module)
 }
 
-// try renders in one process: one that has rendered before, or a new one. What ends a process that has rendered before may be
-// owed to what it did before: that is to be tried again in a new one.
-func (i *IsolatedRenderer) try(ctx context.Context, r *Request, request *wireRequest, anew bool) (b *bundle.Bundle, again bool, err error) {
-	ctx, cancel := context.WithTimeout(ctx, i.timeout)
+// refused is the error of a rendering that did not begin: nobody waits for it, or its source ran into a bound too often.
+func (i *IsolatedRenderer) refused(ctx context.Context, err error, r *Request) error {
+	var no *refusal
+	if !errors.As(err, &no) {
+		return interruptedWait(ctx, r)
+	}
+	e := &Error{Problem: noAnswer(r), Err: no.kind}
+	switch no.kind { //nolint:errorlint // a sentinel
+	case ErrDeadline:
+		e = tooMuchTime(r, i.timeout)
+	case ErrMemory:
+		e = tooMuchMemory(r, i.pool.memory)
+	}
+	e.Problem += whatFollows
+	return inModule(e, r.Module)
+}
+
+// noAnswer is the problem of a process that ended without one.
+func noAnswer(r *Request) string {
+	return fmt.Sprintf("the rendering process of %s ended without an answer", r.what())
+}
+
+// try renders in one process: one that has rendered before, or a new one. A process that has rendered before may end because of
+// that: then it is to be tried again in a new one.
+func (i *IsolatedRenderer) try(outer context.Context, r *Request, request *wireRequest, anew bool) (b *bundle.Bundle, again bool, err error) {
+	if outer.Err() != nil {
+		return nil, false, errLeft
+	}
+	ctx, cancel := context.WithTimeout(outer, i.timeout)
 	defer cancel()
 	p, err := i.pool.take(anew)
 	if err != nil {
@@ -100,19 +133,26 @@ func (i *IsolatedRenderer) try(ctx context.Context, r *Request, request *wireReq
 	served := p.served > 0
 	release := context.AfterFunc(ctx, p.kill)
 	b, err = p.converse(r, request)
-	if !release() {
+	switch answered := isAnswer(err); {
+	case !release():
 		i.pool.discard(p)
-		return nil, false, interrupted(ctx, r, i.timeout)
-	}
-	if isAnswer(err) && !errors.Is(err, ErrCrash) {
+		if outer.Err() != nil {
+			return nil, false, errLeft
+		}
+		return nil, false, tooMuchTime(r, i.timeout)
+	case answered && !errors.Is(err, ErrCrash):
 		i.pool.put(p)
 		return b, false, err
+	case !answered:
+		i.pool.discard(p)
+		err = p.explain(r, err)
+	default:
+		i.pool.discard(p)
 	}
-	i.pool.discard(p)
-	if isAnswer(err) {
-		return nil, false, err
+	if i.pool.isClosed() {
+		err = errClosed
 	}
-	return nil, served, p.explain(r, err)
+	return nil, served, err
 }
 
 // isAnswer says whether an error is what the child said, not a failure to hear it.
@@ -193,7 +233,7 @@ func (p *process) explain(r *Request, problem error) error {
 	case strings.Contains(stderr, "stack exceeds") || strings.Contains(stderr, "stack overflow"):
 		return &Error{Err: ErrMemory, Problem: fmt.Sprintf("rendering %s ran out of stack: does a template call itself without end?", r.what())}
 	}
-	text := fmt.Sprintf("the rendering process of %s ended without an answer", r.what())
+	text := noAnswer(r)
 	if exit != nil {
 		text += " (" + exit.Error() + ")"
 	} else if problem != nil {

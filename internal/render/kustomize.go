@@ -4,11 +4,13 @@ import (
 	"fmt"
 	"path"
 	"strings"
+	"sync"
 
 	"sigs.k8s.io/kustomize/api/krusty"
 	"sigs.k8s.io/kustomize/api/resmap"
 	"sigs.k8s.io/kustomize/api/types"
 	"sigs.k8s.io/kustomize/kyaml/filesys"
+	"sigs.k8s.io/kustomize/kyaml/openapi"
 
 	"github.com/kyma-project/mothership/internal/source"
 )
@@ -28,8 +30,7 @@ func renderKustomization(r *Request, limits Limits) (*output, error) {
 	if err != nil {
 		return nil, err
 	}
-	options := &krusty.Options{LoadRestrictions: types.LoadRestrictionsRootOnly, PluginConfig: types.DisabledPluginConfig()}
-	resources, err := krusty.MakeKustomizer(options).Run(fs, root)
+	resources, err := runKustomize(fs, root)
 	if err != nil {
 		return nil, &Error{Origin: origin, Problem: "kustomize: " + oneLine(err.Error()), Err: ErrMalformed}
 	}
@@ -39,6 +40,25 @@ func renderKustomization(r *Request, limits Limits) (*output, error) {
 	}
 	objects, err := decode(texts, limits)
 	return &output{objects: objects}, err
+}
+
+// kustomizing is held while kustomize runs: it keeps the schemas of the field `openapi` in globals of the process.
+var kustomizing sync.Mutex
+
+// builtinSchema is what those globals are when nobody has changed them.
+var builtinSchema = openapi.GetSchemaVersion()
+
+// runKustomize runs kustomize alone, and has it forget the schemas of this kustomization: they would decide how patches of the next are merged.
+func runKustomize(fs filesys.FileSystem, root string) (resmap.ResMap, error) {
+	kustomizing.Lock()
+	defer kustomizing.Unlock()
+	defer func() {
+		if openapi.GetSchemaVersion() != builtinSchema {
+			openapi.ResetOpenAPI()
+		}
+	}()
+	options := &krusty.Options{LoadRestrictions: types.LoadRestrictionsRootOnly, PluginConfig: types.DisabledPluginConfig()}
+	return krusty.MakeKustomizer(options).Run(fs, root)
 }
 
 // memoryFS holds the whole tree, so that overlays find their bases.

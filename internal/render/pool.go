@@ -16,16 +16,20 @@ import (
 // maxServed is after how many renderings a process is replaced, whatever it holds: what a library keeps for ever is bounded.
 const maxServed = 1_000
 
+// keepShare is which part of its limit a process may hold after a rendering, for the next: the divisor.
+const keepShare = 4
+
 // pool are the child processes that exist. It starts as many as are taken; who takes them bounds that.
 type pool struct {
 	command []string
 	memory  int64
 	idleFor time.Duration
 
-	mu     sync.Mutex
-	closed bool
-	all    map[*process]struct{}
-	idle   []*process // the most recently used last
+	mu       sync.Mutex
+	closed   bool
+	starting sync.WaitGroup // added to while mu is held and closed is false
+	all      map[*process]struct{}
+	idle     []*process // the most recently used last
 }
 
 // process is a child process. Who has taken it uses it alone.
@@ -46,6 +50,9 @@ type process struct {
 // errClosed is what a renderer says that was closed.
 var errClosed = errors.New("rendering in a child process: the renderer was closed")
 
+// errStart is a crash that no source is to blame for.
+var errStart = fmt.Errorf("not started: %w", ErrCrash)
+
 // take returns an idle process, or a new one if there is none or it must be one that has rendered nothing yet. It is to be
 // given to put or discard.
 func (p *pool) take(anew bool) (*process, error) {
@@ -54,21 +61,40 @@ func (p *pool) take(anew bool) (*process, error) {
 			return c, nil
 		}
 	}
+	if !p.begin() {
+		return nil, errClosed
+	}
+	defer p.starting.Done()
 	c, err := start(p.command, p.memory)
 	if err != nil {
-		return nil, &Error{Problem: "starting the rendering process: " + err.Error(), Err: ErrCrash}
+		return nil, &Error{Problem: "starting the rendering process: " + err.Error(), Err: errStart}
 	}
 	p.mu.Lock()
+	p.all[c] = struct{}{}
 	closed := p.closed
-	if !closed {
-		p.all[c] = struct{}{}
-	}
 	p.mu.Unlock()
 	if closed {
 		p.discard(c)
 		return nil, errClosed
 	}
 	return c, nil
+}
+
+// begin says whether a process may be started; if so, starting is to be told when it was.
+func (p *pool) begin() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if !p.closed {
+		p.starting.Add(1)
+	}
+	return !p.closed
+}
+
+// isClosed says whether close was called.
+func (p *pool) isClosed() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.closed
 }
 
 // takeIdle returns an idle process that lives, nil if there is none.
@@ -91,7 +117,7 @@ func (p *pool) takeIdle() *process {
 
 // put gives back a process that has answered. It is ended if it holds much memory or has rendered often.
 func (p *pool) put(c *process) {
-	if p.idleFor < 0 || c.served >= maxServed || c.memory > p.memory/4 {
+	if p.idleFor < 0 || c.served >= maxServed || c.memory > p.memory/keepShare {
 		p.discard(c)
 		return
 	}
@@ -129,18 +155,20 @@ func (p *pool) discard(c *process) {
 // close ends all processes and waits for their ends.
 func (p *pool) close() {
 	p.mu.Lock()
-	defer p.mu.Unlock()
 	p.closed = true
-	for c := range p.all {
-		c.kill()
-	}
-	for c := range p.all {
-		<-c.ended
-	}
 	for _, c := range p.idle {
 		c.expiry.Stop()
 	}
-	p.idle, p.all = nil, map[*process]struct{}{}
+	p.idle = nil
+	var all []*process
+	for c := range p.all {
+		all = append(all, c)
+	}
+	p.mu.Unlock()
+	for _, c := range all {
+		p.discard(c)
+	}
+	p.starting.Wait()
 }
 
 // start starts a child process and a goroutine that waits for its end.

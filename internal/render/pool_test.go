@@ -12,7 +12,6 @@ import (
 	"sync"
 	"syscall"
 	"testing"
-	"testing/synctest"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
@@ -86,10 +85,13 @@ func TestProcessesAreBounded(t *testing.T) {
 // TestProcessThatFailedIsGone: neither a loop nor a glutton leaves a process behind, and who renders next notices nothing.
 func TestProcessThatFailedIsGone(t *testing.T) {
 	t.Parallel()
-	i := isolated(t, IsolatedOptions{Processes: 1, Timeout: 5 * time.Second, Memory: 256 << 20})
+	i := isolated(t, IsolatedOptions{Processes: 1, Timeout: 5 * time.Second})
 	for template, want := range map[string]error{endless: ErrDeadline, huge: ErrMemory} {
 		mustRenderIsolated(t, i, withValue(1))
 		before := processes(i)
+		if len(before) != 1 {
+			t.Fatalf("processes with their renderings: %v", before)
+		}
 		if _, err := i.Render(t.Context(), templateRequest(template)); !errors.Is(err, want) {
 			t.Fatalf("error = %v, want %v", err, want)
 		}
@@ -177,6 +179,11 @@ func TestIdleProcessEnds(t *testing.T) {
 	for _, e := range ended {
 		<-e
 	}
+	i.pool.mu.Lock()
+	if len(i.pool.idle) != 0 {
+		t.Errorf("%d processes are idle", len(i.pool.idle))
+	}
+	i.pool.mu.Unlock()
 	mustRenderIsolated(t, i, withValue(2))
 	never := isolated(t, IsolatedOptions{Idle: -1})
 	mustRenderIsolated(t, never, withValue(3))
@@ -185,54 +192,170 @@ func TestIdleProcessEnds(t *testing.T) {
 	}
 }
 
+// TestCloseEndsAll: what is idle and what is under way, in a process that has rendered before and in a new one.
 func TestCloseEndsAll(t *testing.T) {
 	t.Parallel()
-	i := isolated(t, IsolatedOptions{Timeout: time.Minute})
-	mustRenderIsolated(t, i, withValue(1))
-	under := make(chan error)
-	go func() {
-		_, err := i.Render(context.Background(), templateRequest(endless))
-		under <- err
-	}()
-	for busy := false; !busy; { // it has begun, with the process that was idle
+	for name, warm := range map[string]bool{"Served": true, "New": false} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			i := isolated(t, IsolatedOptions{Timeout: time.Minute})
+			if warm {
+				mustRenderIsolated(t, i, withValue(1))
+			}
+			under := make(chan error)
+			go func() {
+				_, err := i.Render(context.Background(), templateRequest(endless))
+				under <- err
+			}()
+			pids := waitForBusy(t, i)
+			i.Close()
+			if err := <-under; !errors.Is(err, errClosed) {
+				t.Errorf("error of what was under way = %v, want %v", err, errClosed)
+			}
+			for pid := range pids {
+				if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
+					t.Errorf("process %d: %v", pid, err)
+				}
+			}
+			if _, err := i.Render(t.Context(), withValue(2)); !errors.Is(err, errClosed) {
+				t.Errorf("error = %v, want %v", err, errClosed)
+			}
+			if got := processes(i); len(got) != 0 {
+				t.Errorf("processes after Close: %v", got)
+			}
+			i.Close()
+		})
+	}
+}
+
+// waitForBusy waits until there are processes and none is idle.
+func waitForBusy(t *testing.T, i *IsolatedRenderer) map[int]int {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); ; runtime.Gosched() {
 		i.pool.mu.Lock()
-		busy = len(i.pool.idle) == 0
+		busy := len(i.pool.idle) == 0 && len(i.pool.all) > 0
 		i.pool.mu.Unlock()
-	}
-	pids := processes(i)
-	i.Close()
-	if err := <-under; err == nil {
-		t.Error("a rendering went on after Close")
-	}
-	for pid := range pids {
-		if err := syscall.Kill(pid, 0); !errors.Is(err, syscall.ESRCH) {
-			t.Errorf("process %d: %v", pid, err)
+		if busy {
+			return processes(i)
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("nothing is under way")
 		}
 	}
-	if _, err := i.Render(t.Context(), withValue(2)); !errors.Is(err, errClosed) {
-		t.Errorf("error = %v, want %v", err, errClosed)
+}
+
+// TestSourceThatLoopsIsRefused: after some failures in a row it costs nothing any more, whatever its values are, and others go on.
+func TestSourceThatLoopsIsRefused(t *testing.T) {
+	t.Parallel()
+	i := isolated(t, IsolatedOptions{Timeout: 300 * time.Millisecond, Processes: 1})
+	loop := templateRequest(endless)
+	for range maxStrikes {
+		_, err := i.Render(t.Context(), loop)
+		wantError(t, err, ErrDeadline, "took more than 300ms: does a template loop?")
 	}
+	others := loop
+	others.Module, others.Values = "other", map[string]any{"a": "b"}
+	_, err := i.Render(t.Context(), others)
+	wantError(t, err, ErrDeadline, `module "other": rendering chart "other" took more than 300ms: does a template loop? It did so 3 times in a row or more, and is tried again within 10m0s.`)
 	if got := processes(i); len(got) != 0 {
-		t.Errorf("processes after Close: %v", got)
+		t.Errorf("processes: %v", got)
 	}
-	i.Close()
 }
 
-// parentMain renders in a child, prints its process ID, and waits.
+// TestGivenUpWhileWaiting: who gives up waiting for a process is told so, and costs nobody anything.
+func TestGivenUpWhileWaiting(t *testing.T) {
+	t.Parallel()
+	i := isolated(t, IsolatedOptions{Timeout: time.Minute, Processes: 1})
+	busy, stop := context.WithCancel(t.Context())
+	under := make(chan error)
+	go func() {
+		_, err := i.Render(busy, templateRequest(endless))
+		under <- err
+	}()
+	waitForBusy(t, i)
+	short, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+	defer cancel()
+	_, err := i.Render(short, withValue(1))
+	wantError(t, err, ErrDeadline, `rendering chart "demo" was not done in time`)
+	stop()
+	if err := <-under; !errors.Is(err, context.Canceled) {
+		t.Errorf("error = %v, want %v", err, context.Canceled)
+	}
+	mustRenderIsolated(t, i, withValue(2))
+	if len(i.turns.sources) != 0 || i.turns.free != 1 {
+		t.Errorf("in the end: %+v", i.turns)
+	}
+}
+
+// TestPanicEndsTheProcess: what kustomize panics about is an error, and the process that did so renders nothing else.
+func TestPanicEndsTheProcess(t *testing.T) {
+	t.Parallel()
+	i := isolated(t, IsolatedOptions{Processes: 1})
+	broken := request(Kustomize, "-- kustomization.yaml --\nopenapi: {path: schema.json}\nresources: [a.yaml]\npatches: [{path: p.yaml}]\n-- schema.json --\nno JSON\n-- a.yaml --\n"+
+		deployment("a", "b")+"-- p.yaml --\n"+deployment("b"))
+	mustRenderIsolated(t, i, withValue(1))
+	_, err := i.Render(t.Context(), broken)
+	wantError(t, err, ErrCrash, "failed in an unforeseen way")
+	if got := processes(i); len(got) != 0 {
+		t.Errorf("processes: %v", got)
+	}
+	mustRenderIsolated(t, i, withValue(2))
+}
+
+// deployment has containers.
+func deployment(containers ...string) string {
+	out := "apiVersion: apps/v1\nkind: Deployment\nmetadata: {name: web}\nspec:\n  template:\n    spec:\n      containers:\n"
+	for _, c := range containers {
+		out += "      - {name: " + c + ", image: " + c + "}\n"
+	}
+	return out
+}
+
+// TestNothingStays: a kustomization that redefines how Deployments are merged does so for itself and for nobody who renders after it.
+func TestNothingStays(t *testing.T) {
+	t.Parallel()
+	victim := request(Kustomize, "-- kustomization.yaml --\nresources: [a.yaml]\npatches: [{path: p.yaml}]\n-- a.yaml --\n"+deployment("a", "b")+"-- p.yaml --\n"+deployment("b"))
+	hostile := request(Kustomize, "-- kustomization.yaml --\nopenapi: {path: schema.json}\nresources: [a.yaml]\npatches: [{path: p.yaml}]\n-- a.yaml --\n"+deployment("a", "b")+"-- p.yaml --\n"+
+		deployment("b")+`-- schema.json --
+{"definitions": {"v1.Deployment": {"type": "object", "x-kubernetes-group-version-kind": [{"group": "apps", "kind": "Deployment", "version": "v1"}],
+"properties": {"spec": {"type": "object"}}}}}
+`)
+	for name, r := range map[string]Renderer{"Isolated": isolated(t, IsolatedOptions{Processes: 1}), "InProcess": New(Options{})} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			render := func(q Request) string {
+				b, err := r.Render(t.Context(), q)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return string(b.Objects[0].Bytes)
+			}
+			before := render(victim)
+			if changed := render(hostile); changed == before {
+				t.Fatal("the schema changes nothing: this test shows nothing")
+			}
+			if after := render(victim); after != before {
+				t.Errorf("another kustomization changed\n%s\nto\n%s", before, after)
+			}
+		})
+	}
+}
+
+// parentMain renders without end in a child, prints its process ID, and waits.
 func parentMain() int {
-	i := Isolated(IsolatedOptions{Command: []string{os.Args[0], childArg}})
-	if _, err := i.Render(context.Background(), withValue(1)); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		return 1
+	i := Isolated(IsolatedOptions{Command: []string{os.Args[0], childArg}, Timeout: time.Hour})
+	go func() { _, _ = i.Render(context.Background(), templateRequest(endless)) }()
+	for {
+		for pid := range processes(i) {
+			fmt.Println(pid)
+			_, _ = os.Stdin.Read(make([]byte, 1))
+			return 0
+		}
+		runtime.Gosched()
 	}
-	for pid := range processes(i) {
-		fmt.Println(pid)
-	}
-	_, _ = os.Stdin.Read(make([]byte, 1))
-	return 0
 }
 
-// TestChildrenDieWithTheirParent: an idle child does not outlive a parent that was killed.
+// TestChildrenDieWithTheirParent: a child that renders does not outlive a parent that was killed.
 func TestChildrenDieWithTheirParent(t *testing.T) {
 	t.Parallel()
 	parent := exec.Command(isolated(t, IsolatedOptions{}).pool.command[0], parentArg)
@@ -254,11 +377,10 @@ func TestChildrenDieWithTheirParent(t *testing.T) {
 	}
 	_ = parent.Process.Kill()
 	_ = parent.Wait()
-	for deadline := time.Now().Add(time.Minute); alive(child); {
+	for deadline := time.Now().Add(time.Minute); alive(child); runtime.Gosched() {
 		if time.Now().After(deadline) {
 			t.Fatal("the child lives on")
 		}
-		runtime.Gosched()
 	}
 }
 
@@ -270,77 +392,4 @@ func alive(pid int) bool {
 	}
 	_, state, _ := strings.Cut(string(data), ") ")
 	return !strings.HasPrefix(state, "Z")
-}
-
-// TestTurnsAreFair: a source whose renderings take long has had all places; each other waits for one of them to end, and then has
-// its share.
-func TestTurnsAreFair(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(4)
-		took := map[string]time.Duration{}
-		var mu sync.Mutex
-		var all sync.WaitGroup
-		render := func(source string, d time.Duration) {
-			all.Go(func() {
-				if err := turns.begin(t.Context(), source); err != nil {
-					t.Error(err)
-				}
-				time.Sleep(d)
-				turns.end(source)
-				mu.Lock()
-				defer mu.Unlock()
-				took[source] = max(took[source], time.Duration(time.Now().UnixNano()))
-			})
-		}
-		start := time.Duration(time.Now().UnixNano())
-		for range 100 {
-			render("slow", 20*time.Second)
-		}
-		synctest.Wait()
-		for range 100 {
-			render("quick", 10*time.Millisecond)
-			render("other", 10*time.Millisecond)
-		}
-		all.Wait()
-		// 20 s until the first slow one ends; the quick ones take 100 times 10 ms with one or two places.
-		for _, source := range []string{"quick", "other"} {
-			if d := took[source] - start; d > 22*time.Second {
-				t.Errorf("%s was done after %s", source, d)
-			}
-		}
-		if d := took["slow"] - start; d > 21*25*time.Second {
-			t.Errorf("slow was done after %s: places were left free", d)
-		}
-		if turns.free != 4 || len(turns.running) != 0 || len(turns.waiting) != 0 {
-			t.Errorf("in the end: %+v", turns)
-		}
-	})
-}
-
-// TestTurnGivenUp: who gives up waiting neither keeps a place nor loses one.
-func TestTurnGivenUp(t *testing.T) {
-	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		turns := newTurns(1)
-		if err := turns.begin(t.Context(), "a"); err != nil {
-			t.Fatal(err)
-		}
-		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
-		defer cancel()
-		if err := turns.begin(ctx, "b"); !errors.Is(err, context.DeadlineExceeded) {
-			t.Fatal(err)
-		}
-		turns.end("a")
-		if err := turns.begin(ctx, "b"); err == nil {
-			t.Fatal("a turn for nobody")
-		}
-		if err := turns.begin(t.Context(), "b"); err != nil {
-			t.Fatal(err)
-		}
-		turns.end("b")
-		if turns.free != 1 || len(turns.running) != 0 || len(turns.waiting) != 0 {
-			t.Errorf("in the end: %+v", turns)
-		}
-	})
 }

@@ -77,6 +77,14 @@ type Func func(ctx context.Context, r Request) (*bundle.Bundle, error)
 // Render calls the function.
 func (f Func) Render(ctx context.Context, r Request) (*bundle.Bundle, error) { return f(ctx, r) }
 
+// Told tells of each rendering of another renderer: begin is called before it, what begin returns after it.
+func Told(next Renderer, begin func(ctx context.Context) (end func())) Renderer {
+	return Func(func(ctx context.Context, r Request) (*bundle.Bundle, error) {
+		defer begin(ctx)()
+		return next.Render(ctx, r)
+	})
+}
+
 // Options of New.
 type Options struct {
 	// Timeout of one rendering, default 20 s.
@@ -159,7 +167,7 @@ func watchMemory(ctx context.Context, limit int64) (context.Context, context.Can
 }
 
 // tooMuchMemory is the error of a rendering that took more than its limit.
-func tooMuchMemory(r *Request, limit int64) error {
+func tooMuchMemory(r *Request, limit int64) *Error {
 	return &Error{Module: r.Module, Err: ErrMemory, Problem: fmt.Sprintf(
 		"rendering %s took more than %d MiB of memory: does a template grow without end?", r.what(), limit>>20)}
 }
@@ -169,6 +177,11 @@ func interrupted(ctx context.Context, r *Request, timeout time.Duration) error {
 	if !errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return fmt.Errorf("rendering module %q: %w", r.Module, context.Cause(ctx))
 	}
+	return tooMuchTime(r, timeout)
+}
+
+// tooMuchTime is the error of a rendering that took longer than its limit.
+func tooMuchTime(r *Request, timeout time.Duration) *Error {
 	return &Error{Module: r.Module, Err: ErrDeadline, Problem: fmt.Sprintf(
 		"rendering %s took more than %s: does a template loop?", r.what(), timeout)}
 }

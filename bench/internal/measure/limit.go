@@ -32,8 +32,8 @@ func v1Limit(quota int) map[string]string {
 // ErrNoLimit says that this machine lets nobody limit processor time.
 var ErrNoLimit = errors.New("no control group of processor time can be made")
 
-// Limit lets a process and its children have so many cores together, until the returned function is called, once. It makes a control group below the one that the
-// process is in.
+// Limit lets a process and its children have so many cores together, until the returned function is called, once. It makes a
+// control group below the one that the process is in.
 func Limit(pid int, cores float64) (release func() error, err error) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/cgroup", pid))
 	if err != nil {
@@ -66,19 +66,35 @@ func limitIn(parent string, pid int, files map[string]string) (func() error, err
 			return nil, errors.Join(err, os.Remove(group))
 		}
 	}
-	release := func() error {
-		members, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
-		for member := range strings.FieldsSeq(string(members)) {
-			err = errors.Join(err, join(parent, member))
-		}
-		return errors.Join(err, os.Remove(group))
+	release := func() error { return errors.Join(leave(group, parent), os.Remove(group)) }
+	if err := join(group, strconv.Itoa(pid)); err != nil { // what it starts from now on is in its group
+		return nil, errors.Join(err, release())
 	}
-	for _, member := range descendants(pid) { // the process first: what it starts from now on is in its group
+	for _, member := range descendants(pid) {
 		if err := join(group, strconv.Itoa(member)); err != nil {
 			return nil, errors.Join(err, release())
 		}
 	}
 	return release, nil
+}
+
+// leaves bounds how often it is looked whether a control group is empty: its members may start others while they are moved.
+const leaves = 10
+
+// leave moves all who are in a control group to its parent.
+func leave(group, parent string) error {
+	for range leaves {
+		members, err := os.ReadFile(filepath.Join(group, "cgroup.procs"))
+		if err != nil || len(members) == 0 {
+			return err
+		}
+		for member := range strings.FieldsSeq(string(members)) {
+			if err := join(parent, member); err != nil {
+				return err
+			}
+		}
+	}
+	return nil // Remove says so
 }
 
 // join puts a process into a control group; one that has ended is in none.
