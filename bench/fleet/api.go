@@ -4,8 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
+	"regexp"
+	"strconv"
 
 	corev1 "k8s.io/api/core/v1"
 	"k8s.io/apimachinery/pkg/runtime"
@@ -24,13 +27,18 @@ type api struct {
 
 // apiGCPercent is the API server's GOGC. With Go's default it collects its garbage for a second of each three at this rate of changes, and
 // uses up both cores for that time: what of a change is late then says nothing of the product.
-const apiGCPercent = 400
+func apiGCPercent(clusters int) int {
+	if clusters > 2000 {
+		return 400 // of more than a gigabyte
+	}
+	return 1000
+}
 
 // openAPI starts the servers with their state in a folder.
-func openAPI(ctx context.Context, folder string) (_ *api, err error) {
+func openAPI(ctx context.Context, folder string, clusters int) (_ *api, err error) {
 	a := &api{kubeconfig: filepath.Join(folder, "kubeconfig")}
 	a.server, err = local.Start(ctx, local.Options{
-		Dir: filepath.Join(folder, "api"), Controllers: local.DefaultControllers, GCPercent: apiGCPercent,
+		Dir: filepath.Join(folder, "api"), Controllers: local.DefaultControllers, GCPercent: apiGCPercent(clusters),
 	})
 	if err != nil {
 		return nil, err
@@ -62,6 +70,33 @@ func (a *api) prepare() error {
 		return fmt.Errorf("making a client: %w", err)
 	}
 	return nil
+}
+
+// collect has the API server collect its garbage now, and says how often it has done so.
+func (a *api) collect(ctx context.Context) (int, error) { return a.heap(ctx, "?debug=1&gc=1") }
+
+// collections is how often the API server has collected its garbage.
+func (a *api) collections(ctx context.Context) (int, error) { return a.heap(ctx, "?debug=1") }
+
+var (
+	errHeap  = errors.New("the API server does not say how often it has collected its garbage")
+	numberGC = regexp.MustCompile(`(?m)^# NumGC = (\d+)$`)
+)
+
+// heap asks for the API server's heap profile, which says how often its garbage was collected.
+func (a *api) heap(ctx context.Context, query string) (int, error) {
+	cfg := a.server.Config()
+	c := clientOf(cfg)
+	defer c.CloseIdleConnections()
+	profile, err := request(ctx, c, cfg, http.MethodGet, "/debug/pprof/heap"+query, nil)
+	if err != nil {
+		return 0, err
+	}
+	found := numberGC.FindSubmatch(profile)
+	if found == nil {
+		return 0, errHeap
+	}
+	return strconv.Atoi(string(found[1]))
 }
 
 func (a *api) close() error {

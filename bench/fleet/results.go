@@ -118,6 +118,8 @@ type Window struct {
 	P99          float64            `json:"p99"`
 	Max          float64            `json:"max"`
 	Samples      []float64          `json:"samples"`
+	// Collections is how often the API server collected its garbage, in windows that are compared.
+	Collections int `json:"apiCollections,omitempty"`
 }
 
 // Applied is what was applied, in how long, and at what processor time of whoever did it, the reports on it included.

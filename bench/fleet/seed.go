@@ -29,7 +29,7 @@ func (b *bench) begin(ctx context.Context) error {
 		return err
 	}
 	b.sim = simulator{s}
-	if b.api, err = openAPI(ctx, b.folder); err != nil {
+	if b.api, err = openAPI(ctx, b.folder, b.o.clusters); err != nil {
 		return err
 	}
 	b.plane = &plane{config: planeConfig{Kubeconfig: b.api.kubeconfig, Log: b.log(), Profiles: b.o.profiles}}

@@ -24,7 +24,7 @@ var sickness = []struct {
 // sicknesses is how often the fleet gets sick, so that windows take turns, and inARow how many windows there are of each kind in turn.
 const (
 	sicknesses = 2
-	inARow     = 2
+	inARow     = 3
 )
 
 // ward is who gets sick: by kind of sickness, as a list of names, and as a set of numbers. The healthy are numbers of the others.
@@ -72,10 +72,19 @@ func (b *bench) well(ctx context.Context, s *Sick, w ward) (err error) {
 // windows makes some in a row.
 func (b *bench) windows(ctx context.Context, before []Window, w ward) ([]Window, error) {
 	for range inARow {
+		collections, err := b.api.collect(ctx)
+		if err != nil {
+			return nil, err
+		}
 		window, err := b.window(ctx, w.healthy)
 		if err != nil {
 			return nil, err
 		}
+		after, err := b.api.collections(ctx)
+		if err != nil {
+			return nil, err
+		}
+		window.Collections = after - collections
 		before = append(before, *window)
 	}
 	return before, nil

@@ -103,10 +103,10 @@ func (i *IsolatedRenderer) refused(ctx context.Context, err error, r *Request) e
 		return interruptedWait(ctx, r)
 	}
 	e := &Error{Problem: noAnswer(r), Err: no.kind}
-	switch no.kind { //nolint:errorlint // a sentinel
-	case ErrDeadline:
+	switch {
+	case errors.Is(no.kind, ErrDeadline):
 		e = tooMuchTime(r, i.timeout)
-	case ErrMemory:
+	case errors.Is(no.kind, ErrMemory):
 		e = tooMuchMemory(r, i.pool.memory)
 	}
 	e.Problem += whatFollows

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+	"sync"
 
 	"k8s.io/apimachinery/pkg/runtime/schema"
 
@@ -37,7 +38,7 @@ func notServed(gvk schema.GroupVersionKind) bool {
 }
 
 // builtIn are the kinds that every cluster has, in order of groups and names.
-var builtIn = func() []*Kind {
+var builtIn = sync.OnceValue(func() []*Kind {
 	var out []*Kind
 	for _, gvk := range kind.All() {
 		if notServed(gvk) {
@@ -48,10 +49,10 @@ var builtIn = func() []*Kind {
 	}
 	slices.SortFunc(out, func(a, b *Kind) int { return cmp.Or(cmp.Compare(a.Group, b.Group), cmp.Compare(a.Plural, b.Plural)) })
 	return out
-}()
+})
 
 // BuiltIn are the kinds that every cluster has, in order of groups and names. The slice is shared.
-func BuiltIn() []*Kind { return builtIn }
+func BuiltIn() []*Kind { return builtIn() }
 
 func newBuiltIn(gvk schema.GroupVersionKind, info kind.Info) *Kind {
 	k := &Kind{
