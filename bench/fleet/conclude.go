@@ -1,10 +1,6 @@
 package main
 
-import (
-	"slices"
-
-	"github.com/kyma-project/mothership/bench/internal/measure"
-)
+import "slices"
 
 // conclude computes the figures of what was measured.
 func (r *Results) conclude() {
@@ -37,15 +33,6 @@ func (r *Results) concludeLost() {
 
 func p50(w Window) float64 { return w.P50 }
 func p99(w Window) float64 { return w.P99 }
-
-// pooledP99 is that of all windows together: of one window of 400 changes it is what the fourth of them took.
-func pooledP99(windows []Window) float64 {
-	var samples []float64
-	for _, w := range windows {
-		samples = append(samples, w.Samples...)
-	}
-	return measure.Percentile(samples, 99)
-}
 
 func (r *Results) concludeSizes() {
 	if len(r.Sizes) == 0 || r.Sizes[len(r.Sizes)-1].Runtimes != r.Clusters {
@@ -89,7 +76,7 @@ func (r *Results) concludeSick() {
 		return
 	}
 	if len(s.Disturbed) > 0 && len(s.Undisturbed) > 1 {
-		r.Figures["sick_p99_ratio"] = pooledP99(s.Disturbed) / pooledP99(s.Undisturbed)
+		r.Figures["sick_p99_ratio"] = median(s.Disturbed, p99) / median(s.Undisturbed, p99)
 	}
 	if s.Requests != nil {
 		r.Figures["sick_requests_per_minute"] = float64(s.Requests.Requests) / float64(s.Runtimes) / s.Requests.Minutes

@@ -97,7 +97,7 @@ func TestConclusions(t *testing.T) {
 		Burst:    &Burst{Operations: 2000, Seconds: 10, Share: map[string]float64{productShare: 15}},
 		Sick: &Sick{
 			Runtimes: 10, Requests: &SickRequests{Requests: 40, Minutes: 2}, Each: &SickEach{LogLines: 3, StatusWrites: 1, Flapped: 2},
-			Undisturbed: []Window{{Samples: []float64{90, 100}}, {Samples: []float64{80}}}, Disturbed: []Window{{Samples: []float64{110}}, {Samples: []float64{120, 5}}},
+			Undisturbed: []Window{{P99: 900}, {P99: 80}, {P99: 90}}, Disturbed: []Window{{P99: 110}, {P99: 106}},
 		},
 	}
 	r.conclude()

@@ -55,7 +55,7 @@ type Options struct {
 	// it. Default: not at all.
 	Remember time.Duration
 	// Idle is how long an unused connection is kept, IdleMost how many are: work on a runtime comes in bursts, and each connection
-	// takes memory. Default: 10 s, 128.
+	// takes memory. Default: 10 s, 256.
 	Idle     time.Duration
 	IdleMost int
 }
@@ -90,7 +90,7 @@ type entry struct {
 
 // New makes a Pool without connections.
 func New(o Options) *Pool {
-	o.Idle, o.IdleMost = cmp.Or(o.Idle, 10*time.Second), cmp.Or(o.IdleMost, 128)
+	o.Idle, o.IdleMost = cmp.Or(o.Idle, 10*time.Second), cmp.Or(o.IdleMost, 256)
 	if o.Ask == nil {
 		o.Ask = func(context.Context) func(bool) { return func(bool) {} }
 	}

@@ -32,8 +32,9 @@ const firstMemory = 1 << 30
 // process (resource limits, default HTTP transport, environment, time zone), so nothing else may run in it.
 func ChildMain(stdin io.Reader, stdout io.Writer) int {
 	confine()
+	parent := newWire(stdin, stdout)
 	for served := 0; ; served++ {
-		err := serve(stdin, stdout)
+		err := serve(parent)
 		if errors.Is(err, io.EOF) && served > 0 {
 			return exitDone
 		}
@@ -48,9 +49,9 @@ func ChildMain(stdin io.Reader, stdout io.Writer) int {
 const tidyAfter = time.Second
 
 // serve takes one request. The error is io.EOF if there is none.
-func serve(stdin io.Reader, stdout io.Writer) error {
+func serve(parent *wire) error {
 	tidy := time.AfterFunc(tidyAfter, debug.FreeOSMemory)
-	frame, data, err := readFrame(stdin)
+	frame, err := parent.receive()
 	tidy.Stop()
 	if errors.Is(err, io.EOF) {
 		return fmt.Errorf("no request on standard input: %w", err)
@@ -59,12 +60,12 @@ func serve(stdin io.Reader, stdout io.Writer) error {
 		return errors.New("no request on standard input")
 	}
 	var w wireRequest
-	if err := decodeFrame(data, &w); err != nil {
+	if err := parent.decode(&w); err != nil {
 		return err
 	}
 	stop := limitMemory(w.Memory)
 	defer stop()
-	if err := answer(stdin, stdout, &w); err != nil {
+	if err := answer(parent, &w); err != nil {
 		return err
 	}
 	held := usedMemory()
@@ -72,19 +73,19 @@ func serve(stdin io.Reader, stdout io.Writer) error {
 		debug.FreeOSMemory()
 		held = usedMemory()
 	}
-	return writeFrame(stdout, frameDone, held)
+	return parent.send(frameDone, held)
 }
 
 // answer renders a request and writes the result.
-func answer(stdin io.Reader, stdout io.Writer, w *wireRequest) error {
-	b, err := renderWire(stdin, stdout, w)
+func answer(parent *wire, w *wireRequest) error {
+	b, err := renderWire(parent, w)
 	if err != nil {
-		return writeFrame(stdout, frameErrors, flatten(inModule(err, w.Module)))
+		return parent.send(frameErrors, flatten(inModule(err, w.Module)))
 	}
-	return writeFrame(stdout, frameBundle, b)
+	return parent.send(frameBundle, b)
 }
 
-func renderWire(stdin io.Reader, stdout io.Writer, w *wireRequest) (b *wireBundle, err error) {
+func renderWire(parent *wire, w *wireRequest) (b *wireBundle, err error) {
 	r, err := w.request()
 	if err != nil {
 		return nil, err
@@ -102,7 +103,7 @@ func renderWire(stdin io.Reader, stdout io.Writer, w *wireRequest) (b *wireBundl
 		return nil, err
 	}
 	if w.HasScopes {
-		if r.ScopeOf, err = askScopes(stdin, stdout, out.objects); err != nil {
+		if r.ScopeOf, err = askScopes(parent, out.objects); err != nil {
 			return nil, err
 		}
 	}
@@ -110,7 +111,7 @@ func renderWire(stdin io.Reader, stdout io.Writer, w *wireRequest) (b *wireBundl
 }
 
 // askScopes asks the parent for the scopes of all kinds of a rendering.
-func askScopes(stdin io.Reader, stdout io.Writer, objects []object) (func(schema.GroupKind) kind.Scope, error) {
+func askScopes(parent *wire, objects []object) (func(schema.GroupKind) kind.Scope, error) {
 	known := map[schema.GroupKind]kind.Scope{}
 	var kinds []schema.GroupKind
 	for _, o := range objects {
@@ -120,15 +121,15 @@ func askScopes(stdin io.Reader, stdout io.Writer, objects []object) (func(schema
 			kinds = append(kinds, gk)
 		}
 	}
-	if err := writeFrame(stdout, frameKinds, kinds); err != nil {
+	if err := parent.send(frameKinds, kinds); err != nil {
 		return nil, err
 	}
-	frame, data, err := readFrame(stdin)
+	frame, err := parent.receive()
 	if err != nil || frame != frameScopes {
 		return nil, errors.New("the parent did not answer")
 	}
 	var answers []kind.Scope
-	if err := decodeFrame(data, &answers); err != nil || len(answers) != len(kinds) {
+	if err := parent.decode(&answers); err != nil || len(answers) != len(kinds) {
 		return nil, errors.New("the parent's answer cannot be read")
 	}
 	for i, gk := range kinds {

@@ -168,30 +168,32 @@ func (e *brokenError) Error() string { return e.err.Error() }
 
 // converse sends the request, answers the question for scopes, and returns the bundle or the errors.
 func (p *process) converse(r *Request, request *wireRequest) (*bundle.Bundle, error) {
-	writeErr := writeFrame(p.stdin, frameRequest, request)
+	if err := p.wire.send(frameRequest, request); err != nil {
+		return nil, &brokenError{err}
+	}
 	for range 2 {
-		frame, data, err := readFrame(p.stdout)
+		frame, err := p.wire.receive()
 		if err != nil {
-			return nil, &brokenError{errors.Join(err, writeErr)}
+			return nil, &brokenError{err}
 		}
 		switch frame {
 		case frameKinds:
 			var kinds []schema.GroupKind
-			if err := decodeFrame(data, &kinds); err != nil || r.ScopeOf == nil {
+			if err := p.wire.decode(&kinds); err != nil || r.ScopeOf == nil {
 				return nil, &brokenError{errors.New("an unexpected question")}
 			}
-			if err := writeFrame(p.stdin, frameScopes, scopes(kinds, r.ScopeOf)); err != nil {
+			if err := p.wire.send(frameScopes, scopes(kinds, r.ScopeOf)); err != nil {
 				return nil, &brokenError{err}
 			}
 		case frameBundle:
 			var b wireBundle
-			if err := decodeFrame(data, &b); err != nil {
+			if err := p.wire.decode(&b); err != nil {
 				return nil, &brokenError{err}
 			}
 			return &b, p.listen()
 		case frameErrors:
 			var errs []wireError
-			if err := decodeFrame(data, &errs); err != nil {
+			if err := p.wire.decode(&errs); err != nil {
 				return nil, &brokenError{err}
 			}
 			if err := p.listen(); err != nil {
@@ -205,12 +207,12 @@ func (p *process) converse(r *Request, request *wireRequest) (*bundle.Bundle, er
 
 // listen hears how much memory the process holds after an answer.
 func (p *process) listen() error {
-	frame, data, err := readFrame(p.stdout)
+	frame, err := p.wire.receive()
 	if err != nil || frame != frameDone {
 		return &brokenError{errors.Join(err, errors.New("no end of the answer"))}
 	}
 	p.served++
-	if err := decodeFrame(data, &p.memory); err != nil {
+	if err := p.wire.decode(&p.memory); err != nil {
 		return &brokenError{err}
 	}
 	return nil

@@ -185,16 +185,33 @@ func TestInProcessDeadline(t *testing.T) {
 func TestFrames(t *testing.T) {
 	t.Parallel()
 	var b bytes.Buffer
-	if err := writeFrame(&b, frameErrors, []wireError{{Problem: "x"}}); err != nil {
-		t.Fatal(err)
-	}
-	whole := b.Bytes()
-	for n := range whole {
-		if _, _, err := readFrame(bytes.NewReader(whole[:n])); err == nil {
-			t.Fatalf("a frame cut at %d is accepted", n)
+	there, here := newWire(nil, &b), newWire(&b, nil)
+	var sizes []int
+	for _, problem := range []string{"x", strings.Repeat("y", 2*keepBuffer), "z"} {
+		if err := there.send(frameErrors, []wireError{{Problem: problem}}); err != nil {
+			t.Fatal(err)
+		}
+		whole := bytes.Clone(b.Bytes())
+		sizes = append(sizes, len(whole))
+		if len(whole) < keepBuffer {
+			for n := range whole {
+				if _, err := newWire(bytes.NewReader(whole[:n]), nil).receive(); err == nil {
+					t.Fatalf("a frame cut at %d is accepted", n)
+				}
+			}
+		}
+		var errs []wireError
+		if frame, err := here.receive(); err != nil || frame != frameErrors {
+			t.Fatalf("frame %q, %v", frame, err)
+		}
+		if err := here.decode(&errs); err != nil || len(errs) != 1 || errs[0].Problem != problem {
+			t.Fatalf("%v, %v", errs, err)
 		}
 	}
-	if _, _, err := readFrame(strings.NewReader("B\xff\xff\xff\xff")); err == nil {
+	if sizes[2] >= sizes[0] {
+		t.Errorf("types are described again: %d bytes and %d", sizes[0], sizes[2])
+	}
+	if _, err := newWire(strings.NewReader("B\xff\xff\xff\xff"), nil).receive(); err == nil {
 		t.Error("a frame of 4 GiB is accepted")
 	}
 }

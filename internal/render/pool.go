@@ -35,6 +35,7 @@ type pool struct {
 // process is a child process. Who has taken it uses it alone.
 type process struct {
 	stdin, stdout *os.File
+	wire          *wire // over these
 	stderr        headBuffer
 	limit         int64
 	pid           int
@@ -197,6 +198,7 @@ func start(command []string, memory int64) (*process, error) {
 		return nil, fmt.Errorf("making a pipe: %w", err)
 	}
 	cmd.Stdin, cmd.Stdout, c.stdin, c.stdout = childIn, childOut, stdin, stdout
+	c.wire = newWire(stdout, stdin)
 	started := make(chan error)
 	go func() { // ends with the process
 		// The kernel kills the child when the thread that started it ends, so that thread is kept until then.

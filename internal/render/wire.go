@@ -81,41 +81,67 @@ func (w *wireRequest) request() (*Request, error) {
 	}, nil
 }
 
-// writeFrame writes one frame.
-func writeFrame(w io.Writer, frame byte, v any) error {
-	var b bytes.Buffer
-	b.Write([]byte{frame, 0, 0, 0, 0})
-	if err := gob.NewEncoder(&b).Encode(v); err != nil {
+// wire is one end of a conversation. It describes each type once, in the first frame that has one of it, so that not every request
+// pays for that: a frame that was received must be decoded before the next is.
+type wire struct {
+	r       io.Reader
+	w       io.Writer
+	in, out bytes.Buffer
+	enc     *gob.Encoder
+	dec     *gob.Decoder
+}
+
+// keepBuffer is how large a buffer may be that is kept for the next frame, in bytes.
+const keepBuffer = 1 << 20
+
+func newWire(r io.Reader, w io.Writer) *wire {
+	c := &wire{r: r, w: w}
+	c.enc, c.dec = gob.NewEncoder(&c.out), gob.NewDecoder(&c.in)
+	return c
+}
+
+// send sends one frame.
+func (c *wire) send(frame byte, v any) error {
+	if c.out.Cap() > keepBuffer {
+		c.out = bytes.Buffer{}
+	}
+	c.out.Reset()
+	c.out.Write([]byte{frame, 0, 0, 0, 0})
+	if err := c.enc.Encode(v); err != nil {
 		return fmt.Errorf("encoding a frame: %w", err)
 	}
-	if b.Len()-5 > maxFrame {
-		return fmt.Errorf("encoding a frame: %d bytes are more than %d", b.Len(), maxFrame)
+	size := c.out.Len() - 5
+	if size > maxFrame {
+		return fmt.Errorf("encoding a frame: %d bytes are more than %d", size, maxFrame)
 	}
-	binary.BigEndian.PutUint32(b.Bytes()[1:], uint32(b.Len()-5))
-	_, err := w.Write(b.Bytes())
+	binary.BigEndian.PutUint32(c.out.Bytes()[1:], uint32(size))
+	_, err := c.w.Write(c.out.Bytes())
 	return err
 }
 
-// readFrame reads one frame's type and content.
-func readFrame(r io.Reader) (byte, []byte, error) {
+// receive receives one frame's type and content, which decode decodes. The error is io.EOF if there is none.
+func (c *wire) receive() (byte, error) {
+	if c.in.Cap() > keepBuffer {
+		c.in = bytes.Buffer{}
+	}
+	c.in.Reset()
 	var head [5]byte
-	if _, err := io.ReadFull(r, head[:]); err != nil {
-		return 0, nil, err
+	if _, err := io.ReadFull(c.r, head[:]); err != nil {
+		return 0, err
 	}
 	size := binary.BigEndian.Uint32(head[1:])
 	if size > maxFrame {
-		return 0, nil, fmt.Errorf("reading a frame: %d bytes are more than %d", size, maxFrame)
+		return 0, fmt.Errorf("reading a frame: %d bytes are more than %d", size, maxFrame)
 	}
-	var b bytes.Buffer // grows with what arrives, whatever the head promises
-	if _, err := io.CopyN(&b, r, int64(size)); err != nil {
-		return 0, nil, io.ErrUnexpectedEOF
+	if _, err := io.CopyN(&c.in, c.r, int64(size)); err != nil { // grows with what arrives, whatever the head promises
+		return 0, io.ErrUnexpectedEOF
 	}
-	return head[0], b.Bytes(), nil
+	return head[0], nil
 }
 
-// decodeFrame reads the content of a frame.
-func decodeFrame(data []byte, v any) error {
-	if err := gob.NewDecoder(bytes.NewReader(data)).Decode(v); err != nil {
+// decode decodes the content of the frame that was received. v must be new: what a frame leaves out stays.
+func (c *wire) decode(v any) error {
+	if err := c.dec.Decode(v); err != nil {
 		return fmt.Errorf("decoding a frame: %w", err)
 	}
 	return nil

@@ -129,7 +129,7 @@ type Report struct {
 	Written func()
 	// Lazily has the report written only if nothing else is to be written within a second: what is over sooner is not worth a write.
 	Lazily bool
-	// Patiently has the report written when less is going on, but within some ten seconds, or with whatever else is to be written of the
+	// Patiently has the report written when less is going on, but within a minute, or with whatever else is to be written of the
 	// Kyma: for what nobody waits for, one of thousands that report the same.
 	Patiently bool
 }
