@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/kyma-project/mothership/bench/internal/child"
+	"github.com/kyma-project/mothership/bench/internal/measure"
 	"github.com/kyma-project/mothership/bench/internal/wait"
 )
 
@@ -29,6 +30,9 @@ func (p *plane) open(ctx context.Context) (err error) {
 	p.Process, err = child.Start(ctx, planeKind, p.config)
 	return err
 }
+
+// Taken is what the control plane and its rendering processes have taken so far.
+func (p *plane) Taken() (measure.Living, error) { return measure.LookAtAll(p.PID()) }
 
 func (p *plane) close() error {
 	if p == nil {

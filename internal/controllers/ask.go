@@ -2,6 +2,7 @@ package controllers
 
 import (
 	"context"
+	"time"
 
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/source"
@@ -23,6 +24,9 @@ func (p patientSources) Fetch(ctx context.Context, ref source.Ref) (*source.Tree
 	defer away(ctx)()
 	return p.Fetcher.Fetch(ctx, ref)
 }
+
+// longRendering is how long a run may wait for a rendering before others take its place: longer than most take.
+const longRendering = time.Second
 
 // away tells the engine of a run that waits for somebody other than its runtime: for a rendering, so that charts that loop hold up only
 // those who need them. Call back when that is over.

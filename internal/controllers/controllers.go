@@ -154,7 +154,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 		Sources: o.Sources, Catalog: store, Cache: cached, Engine: queue, Interval: o.Poll, Log: o.Log.WithName("sources"),
 	})
 	builtin := module.New(module.Options{
-		Sources: patientSources{f.poll}, Renderer: render.Told(o.Renderer, away), Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
+		Sources: patientSources{f.poll}, Renderer: render.Told(o.Renderer, longRendering, away), Applier: apply.New(apply.Options{Owner: o.Owner}), Key: o.Key,
 		PostRender: o.PostRender, Applied: f.applied,
 	})
 	f.modules = kymamodule.New(kymamodule.Options{

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -46,10 +47,20 @@ func (r *Run) Ask() (answered func(ok bool)) {
 	}
 }
 
-// Away is Ask for a run that waits for somebody other than its runtime. Call back when that is over.
+// Away is Ask for a run that waits for somebody other than its runtime, which says nothing about the runtime: others of it may begin
+// meanwhile. Call back when that is over.
 func (r *Run) Away() (back func()) {
 	answered := r.Ask()
-	return func() { answered(false) }
+	e := r.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	r.away++
+	return sync.OnceFunc(func() {
+		e.mu.Lock()
+		r.away--
+		e.mu.Unlock()
+		answered(false)
+	})
 }
 
 // Progress says that the runtime answers, or that the run does without it: others of the runtime may begin beside it. An
@@ -123,7 +134,7 @@ func (e *Engine) setAsideOverdue() {
 		r.aside = true
 		e.stats.Aside++
 		e.stats.SetAside++
-		if l := r.entry.lane; !r.forgotten && l.proven {
+		if l := r.entry.lane; !r.forgotten && l.proven && r.asking > r.away {
 			l.proven = false
 			e.relist(l)
 		}

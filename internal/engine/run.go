@@ -42,6 +42,7 @@ type Run struct {
 	stopped       bool          // a checkpoint said so
 	ended         bool          // its result is known
 	asking        int           // how many answers it waits for
+	away          int           // how many of these are of others than its runtime
 	since         time.Duration // when it began to wait, or was last answered
 	aside         bool          // set aside: it does not count as in hand
 	listed        bool          // in Engine.outside

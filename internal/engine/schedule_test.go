@@ -267,3 +267,44 @@ func TestRunGoesOnWhereItStopped(t *testing.T) {
 		<-ended
 	})
 }
+
+// TestAwayIsNotTheRuntime: a run that waits for somebody else is set aside, and says nothing about its runtime; one that waits for the
+// runtime, too, does.
+func TestAwayIsNotTheRuntime(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ask  bool
+		want []string
+	}{
+		"Away":       {false, []string{"5s eu/b #1"}},
+		"AwayAndAsk": {true, nil},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				j := newJournal()
+				e := start(t, RunnerFunc(func(_ context.Context, r *Run) Result {
+					j.note(r)
+					if r.Key() == euA {
+						defer r.Away()()
+						if tc.ask {
+							defer r.Ask()(false)
+						}
+						<-time.After(time.Minute)
+					}
+					return Result{}
+				}), Options{})
+				e.Add(euA, PriorityChange)
+				pass(5 * time.Second)
+				j.expect(t, "0s eu/a #1")
+				if s := e.Stats(); s.Aside != 1 || s.InHand != 0 {
+					t.Errorf("%d are set aside, %d in hand", s.Aside, s.InHand)
+				}
+				e.Add(euB, PriorityChange)
+				pass(time.Second)
+				j.expect(t, tc.want...)
+				pass(time.Hour)
+			})
+		})
+	}
+}

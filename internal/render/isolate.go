@@ -3,6 +3,7 @@ package render
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"os/exec"
@@ -76,24 +77,36 @@ func (i *IsolatedRenderer) Render(ctx context.Context, r Request) (*bundle.Bundl
 	if len(i.pool.command) == 0 {
 		return nil, errors.New("rendering in a child process: no command is configured")
 	}
-	if err := i.turns.begin(ctx, r.Tree.Digest); err != nil {
+	source, input := r.Tree.Digest, hash(request.Values, []byte(r.Tree.Root), []byte(r.Kind), []byte(r.Capabilities.KubeVersion))
+	number, err := i.turns.begin(ctx, source, input)
+	if err != nil {
 		return nil, i.refused(ctx, err, &r)
 	}
 	b, again, err := i.try(ctx, &r, request, false)
 	if again {
 		b, _, err = i.try(ctx, &r, request, true)
 	}
-	refused := i.turns.end(r.Tree.Digest, err)
+	no := i.turns.end(source, input, number, err)
 	var e *Error
 	switch {
 	case errors.Is(err, errClosed):
 		return nil, err
 	case errors.Is(err, errLeft):
 		return nil, interruptedWait(ctx, &r)
-	case refused && errors.As(err, &e):
-		e.Problem += whatFollows
+	case no != nil && errors.As(err, &e):
+		e.Problem += no.follows()
 	}
 	return b, inModule(err, r.Module)
+}
+
+// hash tells inputs apart.
+func hash(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		_, _ = fmt.Fprintf(h, "%d:", len(p))
+		_, _ = h.Write(p)
+	}
+	return string(h.Sum(nil))
 }
 
 // refused is the error of a rendering that did not begin: nobody waits for it, or its source ran into a bound too often.
@@ -109,7 +122,7 @@ func (i *IsolatedRenderer) refused(ctx context.Context, err error, r *Request) e
 	case errors.Is(no.kind, ErrMemory):
 		e = tooMuchMemory(r, i.pool.memory)
 	}
-	e.Problem += whatFollows
+	e.Problem += no.follows()
 	return inModule(e, r.Module)
 }
 

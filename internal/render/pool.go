@@ -19,6 +19,9 @@ const maxServed = 1_000
 // keepShare is which part of its limit a process may hold after a rendering, for the next: the divisor.
 const keepShare = 4
 
+// maxKept is how large the frames may be of a process that is kept, in bytes: encoders keep what they needed for the largest.
+const maxKept = 8 << 20
+
 // pool are the child processes that exist. It starts as many as are taken; who takes them bounds that.
 type pool struct {
 	command []string
@@ -118,7 +121,7 @@ func (p *pool) takeIdle() *process {
 
 // put gives back a process that has answered. It is ended if it holds much memory or has rendered often.
 func (p *pool) put(c *process) {
-	if p.idleFor < 0 || c.served >= maxServed || c.memory > p.memory/keepShare {
+	if p.idleFor < 0 || c.served >= maxServed || c.memory > p.memory/keepShare || c.wire.most > maxKept {
 		p.discard(c)
 		return
 	}

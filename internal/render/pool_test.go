@@ -4,10 +4,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -248,17 +250,35 @@ func waitForBusy(t *testing.T, i *IsolatedRenderer) map[int]int {
 func TestSourceThatLoopsIsRefused(t *testing.T) {
 	t.Parallel()
 	i := isolated(t, IsolatedOptions{Timeout: 300 * time.Millisecond, Processes: 1})
-	loop := templateRequest(endless)
-	for range maxStrikes {
-		_, err := i.Render(t.Context(), loop)
-		wantError(t, err, ErrDeadline, "took more than 300ms: does a template loop?")
+	const most = "took more than 300ms: does a template loop?"
+	ofValues := func(loop string, n int) Request {
+		r := templateRequest(configMap("a") + "{{ if .Values.loop }}" + endless + "{{ end }}")
+		r.Module, r.Values = fmt.Sprint("m", n), map[string]any{"loop": loop, "n": int64(n)}
+		return r
 	}
-	others := loop
-	others.Module, others.Values = "other", map[string]any{"a": "b"}
-	_, err := i.Render(t.Context(), others)
-	wantError(t, err, ErrDeadline, `module "other": rendering chart "other" took more than 300ms: does a template loop? It did so 3 times in a row or more, and is tried again within 10m0s.`)
-	if got := processes(i); len(got) != 0 {
-		t.Errorf("processes: %v", got)
+	render := func(r Request) error {
+		_, err := i.Render(t.Context(), r)
+		return err
+	}
+	// The same values: they are refused, others are not.
+	for range maxStrikes {
+		wantError(t, render(ofValues("yes", 0)), ErrDeadline, most)
+	}
+	began := i.turns.begun
+	wantError(t, render(ofValues("yes", 0)), ErrDeadline, `module "m0": rendering chart "m0" `+most+" It did so 3 times in a row or more: it is tried again within 10m0s.")
+	if i.turns.begun != began {
+		t.Error("a rendering that is refused has begun")
+	}
+	if err := render(ofValues("", 1)); err != nil {
+		t.Fatal(err)
+	}
+	// Different ones: the source is refused, whatever the values.
+	for n := range maxStrikes {
+		wantError(t, render(ofValues("yes", 2+n)), ErrDeadline, most)
+	}
+	wantError(t, render(ofValues("", 9)), ErrDeadline, `module "m9": rendering chart "m9" `+most+" 3 renderings of this source with different values did so in a row: it is tried again within 10m0s.")
+	if err := render(withValue(1)); err != nil {
+		t.Errorf("another source: %v", err)
 	}
 }
 
@@ -336,6 +356,9 @@ func TestNothingStays(t *testing.T) {
 			}
 			if after := render(victim); after != before {
 				t.Errorf("another kustomization changed\n%s\nto\n%s", before, after)
+			}
+			if i, ok := r.(*IsolatedRenderer); ok && !slices.Equal(slices.Collect(maps.Values(processes(i))), []int{3}) {
+				t.Errorf("not one process has rendered all: %v", processes(i))
 			}
 		})
 	}

@@ -77,10 +77,16 @@ type Func func(ctx context.Context, r Request) (*bundle.Bundle, error)
 // Render calls the function.
 func (f Func) Render(ctx context.Context, r Request) (*bundle.Bundle, error) { return f(ctx, r) }
 
-// Told tells of each rendering of another renderer: begin is called before it, what begin returns after it.
-func Told(next Renderer, begin func(ctx context.Context) (end func())) Renderer {
+// Told tells of each rendering of another renderer that takes longer than some time: begin is called then, what begin returns after it.
+func Told(next Renderer, after time.Duration, begin func(ctx context.Context) (end func())) Renderer {
 	return Func(func(ctx context.Context, r Request) (*bundle.Bundle, error) {
-		defer begin(ctx)()
+		ends := make(chan func(), 1)
+		late := time.AfterFunc(after, func() { ends <- begin(ctx) })
+		defer func() {
+			if !late.Stop() {
+				(<-ends)()
+			}
+		}()
 		return next.Render(ctx, r)
 	})
 }

@@ -9,19 +9,20 @@ import (
 	"time"
 )
 
-// What a source gets whose renderings fail time after time: after maxStrikes of them in a row it waits for leastBan, and each further one
-// doubles that up to mostBan.
+// What a rendering gets that runs into the bounds time after time: after maxStrikes in a row, what is rendered the same way waits for
+// leastBan, and each further one doubles that up to mostBan. After maxStrikes different ones in a row, the source does.
 const (
 	maxStrikes = 3
 	leastBan   = time.Minute
 	mostBan    = 10 * time.Minute
-	// maxSources bounds how many are remembered.
+	// maxSources bounds how many sources are remembered without anything under way, maxInputs how many renderings of each.
 	maxSources = 1_000
+	maxInputs  = 100
 )
 
 // turns lets a bounded number of renderings go on at once. When one ends, the source with the fewest under way goes next, of
-// those the one whose last began longest ago: max-min fairness over sources, whose renderings take as long as they take. A source that ran
-// into the bounds several times in a row is refused for a while.
+// those the one whose last began longest ago: max-min fairness over sources, whose renderings take as long as they take. What
+// ran into the bounds several times in a row is refused for a while.
 type turns struct {
 	mu      sync.Mutex
 	free    int
@@ -33,77 +34,81 @@ type turns struct {
 // standing is what is known of a source.
 type standing struct {
 	running, waiting int
-	last             uint64    // when its last rendering began, by the number of those before
-	strikes          int       // renderings that ran into the bounds, in a row
-	until            time.Time // it is refused
-	kind             error     // of the last strike: a sentinel
+	last             uint64 // when its last rendering began, as the number of those before
+	whole            record // of different renderings
+	inputs           map[string]*record
+}
+
+// record is how often something ran into the bounds in a row.
+type record struct {
+	strikes int
+	last    uint64    // how many renderings had begun at the last
+	until   time.Time // it is refused
+	kind    error     // of the last: a sentinel
 }
 
 // turn is one that waits.
 type turn struct {
 	source string
-	come   chan struct{} // closed when it has come
+	come   chan uint64 // gets the number of the rendering
 }
 
 func newTurns(n int) *turns { return &turns{free: n, sources: map[string]*standing{}} }
 
-// begin waits for a turn for a source, as long as ctx lives; it returns the error of ctx otherwise, or *refusal. If there is
-// none, end is to be called.
-func (t *turns) begin(ctx context.Context, source string) error {
+// begin waits for a turn for a source, as long as ctx lives; it returns the error of ctx otherwise, or *refusal if such renderings are
+// refused; input tells them apart. If there is none, end is to be called with the number of the rendering.
+func (t *turns) begin(ctx context.Context, source, input string) (number uint64, err error) {
 	if err := ctx.Err(); err != nil {
-		return err
+		return 0, err
 	}
 	t.mu.Lock()
 	s := t.standing(source)
-	if err := s.refused(); err != nil {
+	if err := s.refused(input); err != nil {
 		t.mu.Unlock()
-		return err
+		return 0, err
 	}
 	if t.free > 0 {
 		t.free--
-		t.run(s)
+		number = t.run(s)
 		t.mu.Unlock()
-		return nil
+		return number, nil
 	}
-	w := &turn{source: source, come: make(chan struct{})}
+	w := &turn{source: source, come: make(chan uint64, 1)}
 	t.waiting, s.waiting = append(t.waiting, w), s.waiting+1
 	t.mu.Unlock()
 	select {
-	case <-w.come:
+	case number = <-w.come:
 	case <-ctx.Done():
 	}
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if at := slices.Index(t.waiting, w); at >= 0 {
 		t.waiting, s.waiting = slices.Delete(t.waiting, at, at+1), s.waiting-1
-		t.forget(source)
-		return ctx.Err()
+		t.tidy()
+		return 0, ctx.Err()
 	}
-	err := ctx.Err()
-	if err == nil {
-		err = s.refused() // since it began to wait
+	if err = ctx.Err(); err == nil {
+		err = s.refused(input) // since it began to wait
 	}
 	if err != nil {
 		t.pass(source)
 	}
-	return err
+	return number, err
 }
 
-// end gives the turn of a source to the next. err is what the rendering ended with; it says whether the source is refused from now on.
-func (t *turns) end(source string, err error) (refused bool) {
+// end gives the turn of a source to the next. err is what the rendering ended with; the refusal is what follows from that, nil if nothing does.
+func (t *turns) end(source, input string, number uint64, err error) *refusal {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	s := t.sources[source]
-	s.judge(err)
-	refused = s.refused() != nil
+	no := t.sources[source].judge(input, number, t.begun, err)
 	t.pass(source)
-	return refused
+	return no
 }
 
 // pass gives the turn of a source to the next. The lock is held.
 func (t *turns) pass(source string) {
 	t.sources[source].running--
-	t.forget(source)
+	defer t.tidy()
 	if len(t.waiting) == 0 {
 		t.free++
 		return
@@ -118,14 +123,14 @@ func (t *turns) pass(source string) {
 	t.waiting = slices.Delete(t.waiting, next, next+1)
 	s := t.sources[w.source]
 	s.waiting--
-	t.run(s)
-	close(w.come)
+	w.come <- t.run(s)
 }
 
-// run counts a rendering that begins. The lock is held.
-func (t *turns) run(s *standing) {
+// run counts a rendering that begins, and returns its number. The lock is held.
+func (t *turns) run(s *standing) uint64 {
 	t.begun++
 	s.running, s.last = s.running+1, t.begun
+	return t.begun
 }
 
 // before says whether a source goes before another.
@@ -140,61 +145,93 @@ func (s *standing) before(o *standing) bool {
 func (t *turns) standing(source string) *standing {
 	s := t.sources[source]
 	if s == nil {
-		if len(t.sources) >= maxSources {
-			for name := range t.sources {
-				t.sources[name].pardon()
-				t.forget(name)
-			}
-		}
-		s = &standing{}
+		s = &standing{inputs: map[string]*record{}}
 		t.sources[source] = s
 	}
 	return s
 }
 
-// forget drops what is known of a source if that is nothing. The lock is held.
-func (t *turns) forget(source string) {
-	if s := t.sources[source]; s.running == 0 && s.waiting == 0 && s.strikes == 0 {
-		delete(t.sources, source)
+// tidy drops sources of which nothing is known but when they had their last turn, once nobody waits for whom that decides. The lock is held.
+func (t *turns) tidy() {
+	if len(t.waiting) > 0 {
+		return
+	}
+	many := len(t.sources) > maxSources
+	for name, s := range t.sources {
+		if s.running == 0 && (len(s.inputs) == 0 && s.whole.strikes == 0 || many && s.refused("") == nil) {
+			delete(t.sources, name)
+		}
 	}
 }
 
-// pardon forgets the strikes of a source that is not refused.
-func (s *standing) pardon() {
-	if !time.Now().Before(s.until) {
-		s.strikes = 0
-	}
-}
-
-// refused is *refusal if a source is refused for now, nil otherwise.
-func (s *standing) refused() error {
-	if time.Now().Before(s.until) {
-		return &refusal{s.kind}
+// refused is *refusal if a rendering is refused for now, nil otherwise.
+func (s *standing) refused(input string) error {
+	if no := s.refusal(input); no != nil {
+		return no
 	}
 	return nil
 }
 
-// judge counts a rendering that ran into the bounds. Any other answer lets bygones be bygones; what says nothing about the source counts
-// for nothing.
-func (s *standing) judge(err error) {
-	switch kind := boundOf(err); {
-	case kind != nil:
-		s.strikes, s.kind = s.strikes+1, kind
-		if s.strikes >= maxStrikes {
-			s.until = time.Now().Add(min(mostBan, leastBan<<min(s.strikes-maxStrikes, 10)))
+func (s *standing) refusal(input string) *refusal {
+	if r := s.inputs[input]; r.refused() {
+		return &refusal{kind: r.kind}
+	}
+	if s.whole.refused() {
+		return &refusal{kind: s.whole.kind, source: true}
+	}
+	return nil
+}
+
+// judge counts a rendering, of which it is known when it began, that ran into the bounds. Any other answer lets bygones be bygones; what says
+// nothing about the source counts for nothing.
+func (s *standing) judge(input string, number, begun uint64, err error) *refusal {
+	kind := boundOf(err)
+	if kind == nil {
+		if !errors.Is(err, errClosed) && !errors.Is(err, errStart) && !errors.Is(err, errLeft) {
+			s.whole = record{}
+			delete(s.inputs, input)
 		}
-	case !errors.Is(err, errClosed) && !errors.Is(err, errStart) && !errors.Is(err, errLeft):
-		s.strikes = 0
+		return nil
+	}
+	r := s.inputs[input]
+	if r == nil {
+		s.whole.strike(number, begun, kind)
+		if r = new(record); len(s.inputs) < maxInputs {
+			s.inputs[input] = r
+		}
+	}
+	r.strike(number, begun, kind)
+	return s.refusal(input)
+}
+
+// strike counts one, unless it began before the last was over: what fails at the same time may have one reason.
+func (r *record) strike(number, begun uint64, kind error) {
+	if number <= r.last {
+		return
+	}
+	r.strikes, r.last, r.kind = r.strikes+1, begun, kind
+	if r.strikes >= maxStrikes {
+		r.until = time.Now().Add(min(mostBan, leastBan<<min(r.strikes-maxStrikes, 10)))
 	}
 }
 
-// refusal says that a source ran into a bound too often.
-type refusal struct{ kind error }
+func (r *record) refused() bool { return r != nil && time.Now().Before(r.until) }
+
+// refusal says that something ran into a bound too often.
+type refusal struct {
+	kind   error
+	source bool // different renderings of the source did
+}
 
 func (r *refusal) Error() string { return r.kind.Error() }
 
-// whatFollows is added to the message of a source that is refused.
-var whatFollows = fmt.Sprintf(" It did so %d times in a row or more, and is tried again within %s.", maxStrikes, mostBan)
+// follows is added to the message of what is refused.
+func (r *refusal) follows() string {
+	if r.source {
+		return fmt.Sprintf(" %d renderings of this source with different values did so in a row: it is tried again within %s.", maxStrikes, mostBan)
+	}
+	return fmt.Sprintf(" It did so %d times in a row or more: it is tried again within %s.", maxStrikes, mostBan)
+}
 
 // errLeft says that nobody waits for a rendering any more.
 var errLeft = errors.New("nobody waits for the rendering any more")

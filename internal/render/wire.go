@@ -89,6 +89,7 @@ type wire struct {
 	in, out bytes.Buffer
 	enc     *gob.Encoder
 	dec     *gob.Decoder
+	most    int // bytes of the largest frame
 }
 
 // keepBuffer is how large a buffer may be that is kept for the next frame, in bytes.
@@ -111,6 +112,7 @@ func (c *wire) send(frame byte, v any) error {
 		return fmt.Errorf("encoding a frame: %w", err)
 	}
 	size := c.out.Len() - 5
+	c.most = max(c.most, size)
 	if size > maxFrame {
 		return fmt.Errorf("encoding a frame: %d bytes are more than %d", size, maxFrame)
 	}
@@ -133,6 +135,7 @@ func (c *wire) receive() (byte, error) {
 	if size > maxFrame {
 		return 0, fmt.Errorf("reading a frame: %d bytes are more than %d", size, maxFrame)
 	}
+	c.most = max(c.most, int(size))
 	if _, err := io.CopyN(&c.in, c.r, int64(size)); err != nil { // grows with what arrives, whatever the head promises
 		return 0, io.ErrUnexpectedEOF
 	}

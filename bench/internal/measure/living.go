@@ -9,13 +9,12 @@ import (
 	"time"
 )
 
-// Living is what a process that still runs has taken so far, with its children.
+// Living is what a process that still runs has taken so far.
 type Living struct {
 	// Resident is the memory in bytes that it has now, and Peak the most that it had since it was executed, by the kernel's
-	// record (VmRSS and VmHWM in proc_pid_status(5)). With each is what its children have now that is no part of a file
-	// (RssAnon): they run the same program, whose pages are there once.
+	// record (VmRSS and VmHWM in proc_pid_status(5)).
 	Resident, Peak int64
-	// CPU is user and system time, of children too: of those that it has waited for, and of those that run.
+	// CPU is user and system time.
 	CPU time.Duration
 }
 
@@ -24,18 +23,15 @@ const clockTicks = 100
 
 var errNotThere = errors.New("it is not there")
 
-// Look reads what a process and its children have taken so far.
-func Look(pid int) (Living, error) {
-	var l Living
-	var err error
-	file := fmt.Sprintf("/proc/%d/status", pid)
-	if l.Resident, err = kibibytes(file, "VmRSS"); err != nil {
-		return l, err
-	}
-	if l.Peak, err = kibibytes(file, "VmHWM"); err != nil {
-		return l, err
-	}
-	if l.CPU, err = cpuOf(pid, true); err != nil {
+// Look reads what a process has taken so far, without its children.
+func Look(pid int) (Living, error) { return look(pid, false) }
+
+// LookAtAll reads what a process and its children have taken so far, which run the same program. Memory is with what children have now that is no
+// part of a file (RssAnon): the program's pages are there once. Processor time is with that of children that it has waited for, and of those
+// that run; one that ends meanwhile may be missing from one look.
+func LookAtAll(pid int) (Living, error) {
+	l, err := look(pid, true)
+	if err != nil {
 		return l, err
 	}
 	for _, p := range descendants(pid)[1:] {
@@ -50,6 +46,20 @@ func Look(pid int) (Living, error) {
 		l.Resident, l.Peak, l.CPU = l.Resident+own, l.Peak+own, l.CPU+cpu
 	}
 	return l, nil
+}
+
+func look(pid int, withEnded bool) (Living, error) {
+	var l Living
+	var err error
+	file := fmt.Sprintf("/proc/%d/status", pid)
+	if l.Resident, err = kibibytes(file, "VmRSS"); err != nil {
+		return l, err
+	}
+	if l.Peak, err = kibibytes(file, "VmHWM"); err != nil {
+		return l, err
+	}
+	l.CPU, err = cpuOf(pid, withEnded)
+	return l, err
 }
 
 func kibibytes(file, key string) (int64, error) {

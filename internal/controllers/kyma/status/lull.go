@@ -12,7 +12,7 @@ import (
 const (
 	// lullPoll is how often it is looked whether less is going on, while something waits for that.
 	lullPoll = 50 * time.Millisecond
-	// maxLull is how long a report waits at most: about as long as a wave over 10,000 runtimes takes.
+	// maxLull is after how long a report is let through at the API's pace, come what may: about as long as a wave over 10,000 runtimes takes.
 	maxLull = time.Minute
 	// maxPatient is how many reports may wait: for each of them the journal has an entry, by which whoever starts after a process that was
 	// killed looks at the module again.
