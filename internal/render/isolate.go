@@ -77,7 +77,7 @@ func (i *IsolatedRenderer) Render(ctx context.Context, r Request) (*bundle.Bundl
 	if len(i.pool.command) == 0 {
 		return nil, errors.New("rendering in a child process: no command is configured")
 	}
-	source, input := r.Tree.Digest, hash(request.Values, []byte(r.Tree.Root), []byte(r.Kind), []byte(r.Capabilities.KubeVersion))
+	source, input := r.Tree.Digest, digestOf(string(request.Values), r.Tree.Root, string(r.Kind), r.Capabilities.KubeVersion)
 	number, err := i.turns.begin(ctx, source, input)
 	if err != nil {
 		return nil, i.refused(ctx, err, &r)
@@ -99,12 +99,11 @@ func (i *IsolatedRenderer) Render(ctx context.Context, r Request) (*bundle.Bundl
 	return b, inModule(err, r.Module)
 }
 
-// hash tells inputs apart.
-func hash(parts ...[]byte) string {
+// digestOf tells sequences of strings apart.
+func digestOf(parts ...string) string {
 	h := sha256.New()
 	for _, p := range parts {
-		_, _ = fmt.Fprintf(h, "%d:", len(p))
-		_, _ = h.Write(p)
+		writeSized(h, p)
 	}
 	return string(h.Sum(nil))
 }

@@ -63,9 +63,9 @@ func (t *turns) begin(ctx context.Context, source, input string) (number uint64,
 	}
 	t.mu.Lock()
 	s := t.standing(source)
-	if err := s.refused(input); err != nil {
+	if no := s.refusal(input); no != nil {
 		t.mu.Unlock()
-		return 0, err
+		return 0, no
 	}
 	if t.free > 0 {
 		t.free--
@@ -87,13 +87,15 @@ func (t *turns) begin(ctx context.Context, source, input string) (number uint64,
 		t.tidy()
 		return 0, ctx.Err()
 	}
-	if err = ctx.Err(); err == nil {
-		err = s.refused(input) // since it began to wait
-	}
-	if err != nil {
+	if err := ctx.Err(); err != nil {
 		t.pass(source)
+		return 0, err
 	}
-	return number, err
+	if no := s.refusal(input); no != nil { // since it began to wait
+		t.pass(source)
+		return 0, no
+	}
+	return number, nil
 }
 
 // end gives the turn of a source to the next. err is what the rendering ended with; the refusal is what follows from that, nil if nothing does.
@@ -158,20 +160,13 @@ func (t *turns) tidy() {
 	}
 	many := len(t.sources) > maxSources
 	for name, s := range t.sources {
-		if s.running == 0 && (len(s.inputs) == 0 && s.whole.strikes == 0 || many && s.refused("") == nil) {
+		if s.running == 0 && (len(s.inputs) == 0 && s.whole.strikes == 0 || many && !s.whole.refused()) {
 			delete(t.sources, name)
 		}
 	}
 }
 
-// refused is *refusal if a rendering is refused for now, nil otherwise.
-func (s *standing) refused(input string) error {
-	if no := s.refusal(input); no != nil {
-		return no
-	}
-	return nil
-}
-
+// refusal says why a rendering is refused at the moment; nil if it is not.
 func (s *standing) refusal(input string) *refusal {
 	if r := s.inputs[input]; r.refused() {
 		return &refusal{kind: r.kind}
