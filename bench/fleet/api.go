@@ -99,6 +99,50 @@ func (a *api) heap(ctx context.Context, query string) (int, error) {
 	return strconv.Atoi(string(found[1]))
 }
 
+// requests is how many requests the API server has answered, by verb and resource.
+func (a *api) requests(ctx context.Context) (map[string]int, error) {
+	cfg := a.server.Config()
+	c := clientOf(cfg)
+	defer c.CloseIdleConnections()
+	metrics, err := request(ctx, c, cfg, http.MethodGet, "/metrics", nil)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]int{}
+	for _, line := range requestsTotal.FindAllSubmatch(metrics, -1) {
+		labels := map[string]string{}
+		for _, l := range label.FindAllSubmatch(line[1], -1) {
+			labels[string(l[1])] = string(l[2])
+		}
+		n, err := strconv.ParseFloat(string(line[2]), 64)
+		if err != nil {
+			return nil, fmt.Errorf("reading how many requests were answered: %w", err)
+		}
+		what := labels["verb"] + " " + labels["resource"]
+		if sub := labels["subresource"]; sub != "" {
+			what += "/" + sub
+		}
+		out[what] += int(n)
+	}
+	return out, nil
+}
+
+var (
+	requestsTotal = regexp.MustCompile(`(?m)^apiserver_request_total\{(.*)\} (\S+)$`)
+	label         = regexp.MustCompile(`(\w+)="([^"]*)"`)
+)
+
+// requestsSince are those since before was taken.
+func (a *api) requestsSince(ctx context.Context, before map[string]int) (map[string]int, error) {
+	out, err := a.requests(ctx)
+	for what := range out {
+		if out[what] -= before[what]; out[what] == 0 {
+			delete(out, what)
+		}
+	}
+	return out, err
+}
+
 func (a *api) close() error {
 	if a == nil || a.server == nil {
 		return nil

@@ -129,6 +129,8 @@ type Applied struct {
 	// Reported is how long it took until the status of the last Kyma said so, too: the loop reports to nobody.
 	Reported float64 `json:"reportedSeconds,omitempty"`
 	CPU      float64 `json:"cpuSeconds"`
+	// Share is what everybody took until the last object was applied, before the last reports.
+	Share map[string]float64 `json:"cpuSecondsOfAllUntilApplied,omitempty"`
 }
 
 func (a Applied) perObject() float64 { return a.CPU / float64(max(a.Objects, 1)) }
@@ -138,6 +140,7 @@ func (a Applied) perSecond() float64 { return float64(a.Objects) / a.Seconds }
 type Upgrade struct {
 	Product   Applied            `json:"product"`
 	Requests  map[string]int     `json:"requests"`
+	API       map[string]int     `json:"requestsToTheControlPlane"`
 	Share     map[string]float64 `json:"cpuSecondsOfAll"`
 	Loop      Applied            `json:"loop"`
 	LoopShare map[string]float64 `json:"cpuSecondsOfAllInLoop"`

@@ -31,10 +31,18 @@ func (b *bench) upgrade(ctx context.Context) error {
 		if err := b.quiet(ctx); err != nil {
 			return err
 		}
+		asked, err := b.api.requests(ctx)
+		if err != nil {
+			return err
+		}
 		u.Share, err = b.spend(func() error {
 			u.Product, u.Requests, err = b.upgradeAll(ctx, release)
 			return err
 		})
+		if err != nil {
+			return err
+		}
+		u.API, err = b.api.requestsSince(ctx, asked)
 		if err != nil {
 			return err
 		}
@@ -71,6 +79,10 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 		return a, nil, err
 	}
 	begun := time.Now()
+	spent, err := b.shares()
+	if err != nil {
+		return a, nil, err
+	}
 	patch := fmt.Appendf(nil, `{"spec": {"channels": [{"channel": %q, "version": %q}]}}`, channel, version)
 	if err := b.api.client.Patch(ctx, &v1beta2.ModuleReleaseMeta{ObjectMeta: named(module)}, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return a, nil, fmt.Errorf("upgrading %s: %w", module, err)
@@ -86,6 +98,10 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 		return a, nil, err
 	}
 	applied := time.Now()
+	atApplied, err := b.shares()
+	if err != nil {
+		return a, nil, err
+	}
 	ended, err := b.plane.rests(ctx, b.fleet+1)
 	if err != nil {
 		return a, nil, err
@@ -97,5 +113,6 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 	counts, err := b.sim.requests(ctx, true)
 	return Applied{
 		Objects: want, Seconds: applied.Sub(begun).Seconds(), Reported: ended.Sub(begun).Seconds(), CPU: (after.CPU - before.CPU).Seconds(),
+		Share: atApplied.since(spent),
 	}, counts, err
 }
