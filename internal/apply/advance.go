@@ -103,13 +103,15 @@ func (s *Set) advanceStage(ctx context.Context, steps []*Step) (ok bool, err err
 	errs, oks := make([]error, len(steps)), make([]bool, len(steps))
 	var workers sync.WaitGroup
 	var taken atomic.Int64
-	for range min(s.a.o.Parallel, len(steps)) { // not one for each object: each new goroutine grows a stack
-		workers.Go(func() {
-			for i := int(taken.Add(1)) - 1; i < len(steps); i = int(taken.Add(1)) - 1 {
-				oks[i], errs[i] = s.advanceOne(ctx, steps[i])
-			}
-		})
+	work := func() {
+		for i := int(taken.Add(1)) - 1; i < len(steps); i = int(taken.Add(1)) - 1 {
+			oks[i], errs[i] = s.advanceOne(ctx, steps[i])
+		}
 	}
+	for range min(s.a.o.Parallel, len(steps)) - 1 { // not one for each object: each new goroutine grows a stack
+		workers.Go(work)
+	}
+	work()
 	workers.Wait()
 	return !slices.Contains(oks, false), errors.Join(errs...)
 }

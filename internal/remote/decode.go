@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"sync"
 
 	fastjson "github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -39,22 +40,28 @@ func decodeInto(into any) decoder {
 		if err := checkJSON(resp); err != nil {
 			return err
 		}
-		b, err := readBody(resp)
-		if err != nil {
+		b := bodies.Get().(*bytes.Buffer)
+		defer func() {
+			if b.Cap() <= maxPooledBody {
+				b.Reset()
+				bodies.Put(b)
+			}
+		}()
+		if n := resp.ContentLength; n > 0 && n <= maxObjectBody {
+			b.Grow(int(n) + bytes.MinRead)
+		}
+		if _, err := b.ReadFrom(resp.Body); err != nil {
 			return err
 		}
-		return unmarshal(b, into)
+		return unmarshal(b.Bytes(), into)
 	}
 }
 
-func readBody(resp *http.Response) ([]byte, error) {
-	var b bytes.Buffer
-	if n := resp.ContentLength; n > 0 && n <= maxObjectBody {
-		b.Grow(int(n) + bytes.MinRead)
-	}
-	_, err := b.ReadFrom(resp.Body)
-	return b.Bytes(), err
-}
+// bodies are buffers for answers, which no decoded object refers to.
+var bodies = sync.Pool{New: func() any { return new(bytes.Buffer) }}
+
+// maxPooledBody bounds what is kept for the next answer.
+const maxPooledBody = 64 << 10
 
 // unmarshal decodes JSON. Unstructured objects keep integers, as apimachinery's do.
 func unmarshal(b []byte, into any) error {

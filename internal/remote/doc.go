@@ -41,7 +41,8 @@
 //   - An answer is complete or an error: half a list is never a short list.
 //   - An answer that is not Kubernetes' own (a proxy's page, a redirect) is ErrUnexpected, never "not found".
 //   - A call ends when its context does, whatever it waits for.
-//   - No goroutine outlives a call; a client that nobody uses holds no connection once Close was called.
+//   - No goroutine outlives a call but those of open connections, and what sends a closed connection's last bytes, for a second at
+//     most; a client that nobody uses holds no connection once Close was called.
 //
 // # Imports
 //

@@ -51,8 +51,9 @@ var _ http.RoundTripper = (*gate)(nil)
 type generation struct {
 	base        *url.URL
 	transport   http.RoundTripper
-	credentials []string // literal secrets, for scrub
-	inUse       int      // guarded by gate.mu
+	header      http.Header // of requests that have none of their own
+	credentials []string    // literal secrets, for scrub
+	inUse       int         // guarded by gate.mu
 }
 
 // newGeneration makes the transport of a configuration. No request is made.
@@ -61,7 +62,6 @@ func newGeneration(cfg *rest.Config, userAgent string) (*generation, error) {
 		return nil, errors.New("no configuration for the runtime was given")
 	}
 	cfg = rest.CopyConfig(cfg)
-	cfg.UserAgent = userAgent
 	cfg.DisableCompression = true
 	impatient(cfg)
 	if cfg.Proxy == nil {
@@ -76,17 +76,30 @@ func newGeneration(cfg *rest.Config, userAgent string) (*generation, error) {
 	if base.User != nil {
 		return nil, errors.New("the runtime's address carries credentials: give them as a token or a client certificate")
 	}
-	transport, err := rest.TransportFor(cfg)
-	if err != nil {
-		return nil, fmt.Errorf("making a transport for %s: %w", base.Host, err)
-	}
-	g := &generation{base: base, transport: transport}
+	g := &generation{base: base}
 	for _, c := range []string{cfg.BearerToken, cfg.Password} {
 		if c != "" {
 			g.credentials = append(g.credentials, c)
 		}
 	}
+	g.header = takeHeader(cfg, userAgent)
+	g.transport, err = rest.TransportFor(cfg)
+	if err != nil {
+		return nil, fmt.Errorf("making a transport for %s: %w", base.Host, err)
+	}
 	return g, nil
+}
+
+// takeHeader takes what is the same in the header of each request out of a configuration: client-go has a wrapper for each, which copies
+// the request and its header. cfg is changed.
+func takeHeader(cfg *rest.Config, userAgent string) http.Header {
+	h := http.Header{"User-Agent": {userAgent}}
+	cfg.UserAgent = ""
+	if cfg.BearerToken != "" && cfg.BearerTokenFile == "" && cfg.Username == "" { // else client-go has more to do than that
+		h["Authorization"] = []string{"Bearer " + cfg.BearerToken}
+		cfg.BearerToken = ""
+	}
+	return h
 }
 
 // withoutURL strips the address, which may carry a password, from an error of net/url.
@@ -100,11 +113,13 @@ func withoutURL(err error) error {
 
 // RoundTrip sends a request. Errors are the transport's, or context.Cause of the request's context.
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
-	resp, _, err := g.send(req, verbOf(req), 0)
+	own := req.WithContext(req.Context())
+	own.Header = req.Header.Clone()
+	resp, _, err := g.send(own, verbOf(req), 0)
 	return resp, err
 }
 
-// send is RoundTrip for a request that counts as a verb; the context that it returns ends when the request's deadline does. The
+// send is RoundTrip for a request that counts as a verb, whose header may be added to; the context that it returns ends when the request's deadline does. The
 // answer to a watch lasts longer than that: once it has begun, it takes no slot from others, and its size has no bound.
 func (g *gate) send(req *http.Request, verb string, lasts time.Duration) (*http.Response, context.Context, error) {
 	ctx := req.Context()
@@ -220,12 +235,17 @@ func (g *gate) close() {
 	utilnet.CloseIdleConnectionsFor(gen.transport)
 }
 
-// address directs a request, whose URL has a path only, to the generation's server. req is changed.
+// address directs a request, whose URL has a path only, to the generation's server, with its credentials. req and its header are changed.
 func (gen *generation) address(req *http.Request) *http.Request {
 	u := *req.URL
 	u.Scheme, u.Host = gen.base.Scheme, gen.base.Host
 	u.Path, u.RawPath = strings.TrimSuffix(gen.base.Path, "/")+"/"+strings.TrimPrefix(u.Path, "/"), ""
 	req.URL, req.Host = &u, ""
+	for name, values := range gen.header {
+		if len(req.Header[name]) == 0 {
+			req.Header[name] = values
+		}
+	}
 	return req
 }
 

@@ -28,6 +28,7 @@ func impatient(cfg *rest.Config) {
 	if cfg.Dial == nil {
 		cfg.Dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: keepAlive}).DialContext
 	}
+	cfg.Dial = gathered(cfg.Dial)
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
 		if t, ok := rt.(*http.Transport); ok { // it is this configuration's own: see newGeneration
 			t.TLSHandshakeTimeout = handshakeTimeout
