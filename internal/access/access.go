@@ -1,7 +1,7 @@
 // Package access keeps the connections to runtimes: made when they are first used, given other credentials when the kubeconfig's
 // Secret changes, closed when nobody has used them for a while.
 //
-// Kubeconfigs are read live from their Secret each time that a connection is made, and never kept. The package may import the api
+// Kubeconfigs are read from their Secret, as it is now, each time that a connection is made, and never kept. The package may import the api
 // module, internal/module, internal/remote, internal/cluster and controller-runtime's client.
 package access
 
@@ -12,6 +12,7 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -241,7 +242,7 @@ func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry)
 	}
 	ctx, cancel := context.WithTimeout(ctx, openTimeout)
 	defer cancel()
-	if err := p.open(ctx, &obj, ref, e); err != nil {
+	if err := p.open(ctx, &obj, ref, version, e); err != nil {
 		return nil, err
 	}
 	if err := p.identify(ctx, &obj, e); err != nil {
@@ -303,10 +304,19 @@ func missing(ref v1beta2.SecretKeyReference) error {
 	return &Error{v1beta2.ReasonRuntimeNotReady, fmt.Sprintf("Secret %s with the runtime's kubeconfig does not exist (yet)", ref.Name)}
 }
 
-// open reads the kubeconfig and gives it to the client. The entry's lock is held.
-func (p *Pool) open(ctx context.Context, r *v1beta2.Runtime, ref v1beta2.SecretKeyReference, e *entry) error {
+// notOlderThan has the API server answer from its own cache, if that has the version of a Secret that is known, in place of asking etcd.
+func notOlderThan(version string) *client.GetOptions {
+	_, resourceVersion, _ := strings.Cut(version, "/")
+	return &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: resourceVersion}}
+}
+
+// open reads the kubeconfig, of a version or a newer one, and gives it to the client. The entry's lock is held.
+func (p *Pool) open(ctx context.Context, r *v1beta2.Runtime, ref v1beta2.SecretKeyReference, version string, e *entry) error {
 	var secret corev1.Secret
-	err := p.o.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: ref.Name}, &secret)
+	err := p.o.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: ref.Name}, &secret, notOlderThan(version))
+	if apierrors.IsTimeout(err) { // the server that was asked is behind
+		err = p.o.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: ref.Name}, &secret)
+	}
 	if apierrors.IsNotFound(err) {
 		return missing(ref)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -42,10 +43,12 @@ type shelf struct {
 	runtime *v1beta2.Runtime
 	secret  *corev1.Secret
 	version int
-	reads   int // of the Secret's content
+	reads   int      // of the Secret's content
+	behind  bool     // the API server's own cache is
+	asked   []string // for the Secret's content, not older than what
 }
 
-func (s *shelf) Get(_ context.Context, key types.NamespacedName, obj client.Object, _ ...client.GetOption) error {
+func (s *shelf) Get(_ context.Context, key types.NamespacedName, obj client.Object, options ...client.GetOption) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	switch obj := obj.(type) {
@@ -61,6 +64,11 @@ func (s *shelf) Get(_ context.Context, key types.NamespacedName, obj client.Obje
 		}
 	case *corev1.Secret:
 		if s.secret != nil && key.Name == s.secret.Name {
+			o := (&client.GetOptions{}).ApplyOptions(options).AsGetOptions()
+			s.asked = append(s.asked, o.ResourceVersion)
+			if s.behind && o.ResourceVersion != "" {
+				return apierrors.NewTimeoutError("Too large resource version", 1)
+			}
 			s.reads++
 			s.secret.DeepCopyInto(obj)
 			return nil
@@ -99,6 +107,24 @@ func setup(t *testing.T, change ...func(*access.Options)) (*access.Pool, *shelf)
 		c(&o)
 	}
 	return access.New(o), s
+}
+
+// A kubeconfig is read from the API server's cache if that has the version that is known, else from where the truth is.
+func TestKubeconfigIsNotOlderThanKnown(t *testing.T) {
+	for _, behind := range []bool{false, true} {
+		p, s := setup(t)
+		s.behind = behind
+		s.has(s.secret.Data["kubeconfig"])
+		_, release := get(t, p)
+		release()
+		want := []string{"2"}
+		if behind {
+			want = []string{"2", ""}
+		}
+		if !slices.Equal(s.asked, want) || s.reads != 1 {
+			t.Errorf("behind: %v: asked for versions %q, read %d times", behind, s.asked, s.reads)
+		}
+	}
 }
 
 func working(t *testing.T) []byte {

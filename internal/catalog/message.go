@@ -47,6 +47,9 @@ func channels(release *v1beta2.ModuleReleaseMeta) string {
 
 // compareVersions compares by the rules of Semantic Versioning 2.0.0; what is no version is compared as text.
 func compareVersions(a, b string) int {
+	if a == b { // of most modules that are looked at
+		return 0
+	}
 	va, errA := semver.NewVersion(a)
 	vb, errB := semver.NewVersion(b)
 	if errA != nil || errB != nil {

@@ -7,6 +7,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 
+	"golang.org/x/time/rate"
 	corev1 "k8s.io/api/core/v1"
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -20,6 +21,7 @@ func (j *Journal) Run(ctx context.Context) error {
 		defer close(swept)
 		j.sweepUntil(ctx)
 	}()
+	pace := rate.NewLimiter(perSecond, atOnce)
 	for {
 		select {
 		case <-ctx.Done():
@@ -27,7 +29,9 @@ func (j *Journal) Run(ctx context.Context) error {
 			j.close(ctx)
 			return nil
 		case <-j.kick:
-			j.commit(ctx)
+			if pace.Wait(ctx) == nil { // else the journal is closed, which commits
+				j.commit(ctx)
+			}
 		}
 	}
 }

@@ -24,7 +24,7 @@
 //
 // # Imports
 //
-// The package may import the api module, apimachinery and controller-runtime's client.
+// The package may import the api module, apimachinery, controller-runtime's client and golang.org/x/time/rate.
 package journal
 
 import (
@@ -370,6 +370,10 @@ func parse(text string) []Entry {
 const (
 	// callTimeout is the deadline of one write.
 	callTimeout = 15 * time.Second
+	// perSecond is how many segments are written a second where many changes begin, and atOnce how many without a pause: in a wave, a segment
+	// has more lines, and the API has the less to do.
+	perSecond = 25
+	atOnce    = 10
 	// lazily is how often what was ended is taken out of the API.
 	lazily = 2 * time.Second
 	// farewell bounds the last writes.

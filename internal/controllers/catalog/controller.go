@@ -143,7 +143,7 @@ func (c *Controller) concerned(namespace, module string) {
 				c.o.Engine.Renew(fleet.ModuleKey(name, m.Name), engine.PriorityTrigger) // of the whole fleet: who changes one runtime goes first
 			}
 		}
-		c.o.Status.Touch(name)
+		c.o.Status.Review(k)
 	}
 }
 

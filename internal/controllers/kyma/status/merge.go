@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"k8s.io/apimachinery/pkg/api/meta"
@@ -163,6 +164,16 @@ func summarise(k *v1beta2.Kyma, out *v1beta2.KymaStatus, wanted []string, now me
 	condition := verdict(k, out, groups, len(seen))
 	condition.Type, condition.ObservedGeneration, condition.LastTransitionTime = v1beta2.ConditionReady, out.ObservedGeneration, now
 	meta.SetStatusCondition(&out.Conditions, condition)
+}
+
+// sumsUp says whether a Kyma's status has all modules that it shall have, and has been summed up from no others.
+func sumsUp(k *v1beta2.Kyma, wanted []string) bool {
+	reported := make(map[string]bool, len(k.Status.Modules))
+	for i := range k.Status.Modules {
+		reported[k.Status.Modules[i].Name] = true
+	}
+	_, total, _ := strings.Cut(k.Status.ModulesReady, "/")
+	return total == strconv.Itoa(len(reported)) && !slices.ContainsFunc(wanted, func(name string) bool { return !reported[name] })
 }
 
 // verdict decides the state and its condition.

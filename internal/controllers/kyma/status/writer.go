@@ -232,6 +232,14 @@ func (w *Writer) Reachability(k *v1beta2.Kyma) *metav1.Condition {
 // them waits for one more.
 func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges(), soon, true) }
 
+// Review is Touch where the catalogue has changed what the status is summed up from, beside what the modules themselves report: which of
+// them there are to be. k is not changed.
+func (w *Writer) Review(k *v1beta2.Kyma) {
+	if !sumsUp(k, catalog.Wanted(k, w.o.Catalog.In(k.Namespace))) {
+		w.Touch(client.ObjectKeyFromObject(k))
+	}
+}
+
 // soon is longer than it takes until a module's run reports that it begins.
 const soon = 100 * time.Millisecond
 
