@@ -14,6 +14,7 @@ import (
 var (
 	patience      = wait.Patience{Bound: 3 * time.Minute, Poll: 100 * time.Millisecond}
 	fleetPatience = wait.Patience{Bound: time.Hour, Poll: 250 * time.Millisecond} // looking costs the control plane something
+	wavePatience  = wait.Patience{Bound: time.Hour, Poll: time.Second}            // where what it costs is counted
 )
 
 // callTimeout bounds every request of the benchmark's own.
@@ -46,10 +47,10 @@ const restLooks = 5
 
 // rests waits until the control plane has nothing in hand and all runtimes have their next verification ahead, and returns when it
 // was first seen so. A runtime without one has not been looked at yet.
-func (p *plane) rests(ctx context.Context, runtimes int) (time.Time, error) {
+func (p *plane) rests(ctx context.Context, runtimes int, patience wait.Patience) (time.Time, error) {
 	var since time.Time
 	looks := 0
-	err := fleetPatience.Until(ctx, "the control plane rests", func(ctx context.Context) (bool, error) {
+	err := patience.Until(ctx, "the control plane rests", func(ctx context.Context) (bool, error) {
 		m, err := p.Metrics(ctx)
 		if err != nil {
 			return false, err

@@ -19,7 +19,7 @@ func (b *bench) restart(ctx context.Context, s *Size) error {
 	if err := b.plane.open(ctx); err != nil {
 		return err
 	}
-	caughtUp, err := b.plane.rests(ctx, b.fleet+1)
+	caughtUp, err := b.plane.rests(ctx, b.fleet+1, fleetPatience)
 	if err != nil {
 		return err
 	}

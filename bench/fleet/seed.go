@@ -154,7 +154,7 @@ const stall = 4 * time.Minute
 func (b *bench) allReady(ctx context.Context, kymas int) error {
 	best, since := -1, time.Now()
 	for {
-		if _, err := b.plane.rests(ctx, kymas); err != nil {
+		if _, err := b.plane.rests(ctx, kymas, fleetPatience); err != nil {
 			return err
 		}
 		ready, example, err := b.countReady(ctx)

@@ -68,7 +68,7 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 	if err := b.create(ctx, b.templateOf(module, version)); err != nil {
 		return a, nil, err
 	}
-	if _, err := b.plane.rests(ctx, b.fleet+1); err != nil {
+	if _, err := b.plane.rests(ctx, b.fleet+1, fleetPatience); err != nil {
 		return a, nil, err
 	}
 	if _, err := b.sim.requests(ctx, true); err != nil {
@@ -102,7 +102,7 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 	if err != nil {
 		return a, nil, err
 	}
-	ended, err := b.plane.rests(ctx, b.fleet+1)
+	ended, err := b.plane.rests(ctx, b.fleet+1, wavePatience)
 	if err != nil {
 		return a, nil, err
 	}

@@ -59,7 +59,7 @@ func (b *bench) again(ctx context.Context, verify time.Duration) error {
 	if err := b.plane.open(ctx); err != nil {
 		return err
 	}
-	_, err := b.plane.rests(ctx, b.fleet+1)
+	_, err := b.plane.rests(ctx, b.fleet+1, fleetPatience)
 	return err
 }
 

@@ -39,7 +39,7 @@ func (w *Writer) write(ctx context.Context, kyma types.NamespacedName) (again ti
 			return 0, nil
 		}
 		var k v1beta2.Kyma
-		if err := reader.Get(ctx, kyma, &k); err != nil {
+		if err := reader.Get(ctx, kyma, &k, client.UnsafeDisableDeepCopy); err != nil { // nothing that it refers to is changed
 			if apierrors.IsNotFound(err) {
 				w.Forget(kyma)
 				return 0, nil
