@@ -349,7 +349,9 @@ func (s *site) written() {
 		if !noted {
 			return
 		}
-		<-w.ResultChan() // something has changed, or it takes too long, which the next list says
+		if _, changed := <-w.ResultChan(); !changed && ctx.Err() == nil { // at the end of its time, the list fails
+			s.t.Fatal("the watch of the journal has ended")
+		}
 	}
 }
 

@@ -25,8 +25,8 @@ type api struct {
 	client     client.WithWatch
 }
 
-// apiGCPercent is the API server's GOGC. With Go's default it collects its garbage for a second of each three at this rate of changes, and
-// uses up both cores for that time: what of a change is late then says nothing of the product.
+// apiGCPercent is the GOGC of the API server of so many clusters. With Go's default it collects its garbage for a second of each three at
+// this rate of changes, and uses up both cores for that time: what of a change is late then says nothing of the product.
 func apiGCPercent(clusters int) int {
 	if clusters > 2000 {
 		return 400 // of more than a gigabyte

@@ -78,11 +78,11 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 	if err != nil {
 		return a, nil, err
 	}
-	begun := time.Now()
 	spent, err := b.shares()
 	if err != nil {
 		return a, nil, err
 	}
+	begun := time.Now()
 	patch := fmt.Appendf(nil, `{"spec": {"channels": [{"channel": %q, "version": %q}]}}`, channel, version)
 	if err := b.api.client.Patch(ctx, &v1beta2.ModuleReleaseMeta{ObjectMeta: named(module)}, client.RawPatch(types.MergePatchType, patch)); err != nil {
 		return a, nil, fmt.Errorf("upgrading %s: %w", module, err)

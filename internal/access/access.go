@@ -1,7 +1,8 @@
 // Package access keeps the connections to runtimes: made when they are first used, given other credentials when the kubeconfig's
 // Secret changes, closed when nobody has used them for a while.
 //
-// Kubeconfigs are read from their Secret, as it is now, each time that a connection is made, and never kept. The package may import the api
+// Kubeconfigs are read from their Secret each time that a connection is made, no older than the version that is known of it, and never
+// kept. The package may import the api
 // module, internal/module, internal/remote, internal/cluster and controller-runtime's client.
 package access
 
@@ -304,19 +305,26 @@ func missing(ref v1beta2.SecretKeyReference) error {
 	return &Error{v1beta2.ReasonRuntimeNotReady, fmt.Sprintf("Secret %s with the runtime's kubeconfig does not exist (yet)", ref.Name)}
 }
 
-// notOlderThan has the API server answer from its own cache, if that has the version of a Secret that is known, in place of asking etcd.
-func notOlderThan(version string) *client.GetOptions {
-	_, resourceVersion, _ := strings.Cut(version, "/")
-	return &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: resourceVersion}}
+// behind is how long an API server may take to answer from its own cache. One whose cache is behind says so after three seconds, and
+// clients ask it again then.
+const behind = time.Second
+
+// readSecret reads a Secret of which a version is known, or a newer one: from the API server's own cache, or else from etcd.
+func (p *Pool) readSecret(ctx context.Context, name types.NamespacedName, version string, into *corev1.Secret) error {
+	_, known, _ := strings.Cut(version, "/")
+	cached, cancel := context.WithTimeout(ctx, behind)
+	defer cancel()
+	err := p.o.Live.Get(cached, name, into, &client.GetOptions{Raw: &metav1.GetOptions{ResourceVersion: known}})
+	if err == nil || apierrors.IsNotFound(err) || ctx.Err() != nil {
+		return err
+	}
+	return p.o.Live.Get(ctx, name, into)
 }
 
 // open reads the kubeconfig, of a version or a newer one, and gives it to the client. The entry's lock is held.
 func (p *Pool) open(ctx context.Context, r *v1beta2.Runtime, ref v1beta2.SecretKeyReference, version string, e *entry) error {
 	var secret corev1.Secret
-	err := p.o.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: ref.Name}, &secret, notOlderThan(version))
-	if apierrors.IsTimeout(err) { // the server that was asked is behind
-		err = p.o.Live.Get(ctx, types.NamespacedName{Namespace: r.Namespace, Name: ref.Name}, &secret)
-	}
+	err := p.readSecret(ctx, types.NamespacedName{Namespace: r.Namespace, Name: ref.Name}, version, &secret)
 	if apierrors.IsNotFound(err) {
 		return missing(ref)
 	}

@@ -3,6 +3,7 @@ package access_test
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"encoding/pem"
 	"errors"
 	"net/http"
@@ -44,7 +45,7 @@ type shelf struct {
 	secret  *corev1.Secret
 	version int
 	reads   int      // of the Secret's content
-	behind  bool     // the API server's own cache is
+	behind  error    // why the API server does not answer from its own cache
 	asked   []string // for the Secret's content, not older than what
 }
 
@@ -66,8 +67,8 @@ func (s *shelf) Get(_ context.Context, key types.NamespacedName, obj client.Obje
 		if s.secret != nil && key.Name == s.secret.Name {
 			o := (&client.GetOptions{}).ApplyOptions(options).AsGetOptions()
 			s.asked = append(s.asked, o.ResourceVersion)
-			if s.behind && o.ResourceVersion != "" {
-				return apierrors.NewTimeoutError("Too large resource version", 1)
+			if s.behind != nil && o.ResourceVersion != "" {
+				return s.behind
 			}
 			s.reads++
 			s.secret.DeepCopyInto(obj)
@@ -111,19 +112,24 @@ func setup(t *testing.T, change ...func(*access.Options)) (*access.Pool, *shelf)
 
 // A kubeconfig is read from the API server's cache if that has the version that is known, else from where the truth is.
 func TestKubeconfigIsNotOlderThanKnown(t *testing.T) {
-	for _, behind := range []bool{false, true} {
-		p, s := setup(t)
-		s.behind = behind
-		s.has(s.secret.Data["kubeconfig"])
-		_, release := get(t, p)
-		release()
-		want := []string{"2"}
-		if behind {
-			want = []string{"2", ""}
-		}
-		if !slices.Equal(s.asked, want) || s.reads != 1 {
-			t.Errorf("behind: %v: asked for versions %q, read %d times", behind, s.asked, s.reads)
-		}
+	for name, tt := range map[string]struct {
+		behind error
+		asked  []string
+	}{
+		"InTheCache": {nil, []string{"2"}},
+		"Behind":     {apierrors.NewTimeoutError("Too large resource version", 1), []string{"2", ""}},
+		"Slow":       {fmt.Errorf("asked again and again: %w", context.DeadlineExceeded), []string{"2", ""}}, // as client-go does then
+	} {
+		t.Run(name, func(t *testing.T) {
+			p, s := setup(t)
+			s.behind = tt.behind
+			s.has(s.secret.Data["kubeconfig"])
+			_, release := get(t, p)
+			release()
+			if !slices.Equal(s.asked, tt.asked) || s.reads != 1 {
+				t.Errorf("asked for versions %q, read %d times", s.asked, s.reads)
+			}
+		})
 	}
 }
 

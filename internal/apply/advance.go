@@ -111,6 +111,7 @@ func (s *Set) advanceStage(ctx context.Context, steps []*Step) (ok bool, err err
 	for range min(s.a.o.Parallel, len(steps)) - 1 { // not one for each object: each new goroutine grows a stack
 		workers.Go(work)
 	}
+	defer workers.Wait() // also if the last one panics
 	work()
 	workers.Wait()
 	return !slices.Contains(oks, false), errors.Join(errs...)

@@ -29,11 +29,18 @@ func (j *Journal) Run(ctx context.Context) error {
 			j.close(ctx)
 			return nil
 		case <-j.kick:
-			if pace.Wait(ctx) == nil { // else the journal is closed, which commits
+			if j.waits() && pace.Wait(ctx) == nil { // else nothing is to be written, or the journal is closed, which commits
 				j.commit(ctx)
 			}
 		}
 	}
+}
+
+// waits says whether something is to be written.
+func (j *Journal) waits() bool {
+	j.mu.Lock()
+	defer j.mu.Unlock()
+	return len(j.queue) > 0
 }
 
 // close writes for the last time; who comes later is told that it is too late.

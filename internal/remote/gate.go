@@ -95,7 +95,8 @@ func newGeneration(cfg *rest.Config, userAgent string) (*generation, error) {
 func takeHeader(cfg *rest.Config, userAgent string) http.Header {
 	h := http.Header{"User-Agent": {userAgent}}
 	cfg.UserAgent = ""
-	if cfg.BearerToken != "" && cfg.BearerTokenFile == "" && cfg.Username == "" { // else client-go has more to do than that
+	other := cfg.BearerTokenFile != "" || cfg.Username != "" || cfg.ExecProvider != nil || cfg.AuthProvider != nil
+	if cfg.BearerToken != "" && !other { // else client-go decides which of them is used
 		h["Authorization"] = []string{"Bearer " + cfg.BearerToken}
 		cfg.BearerToken = ""
 	}

@@ -2,14 +2,16 @@ package remote
 
 import (
 	"context"
+	"errors"
 	"net"
+	"os"
 	"runtime"
 	"sync"
 	"time"
 )
 
 const (
-	// mostGathered is how many bytes may wait to be sent; who has more waits until they are.
+	// mostGathered is how many bytes may wait to be sent when somebody adds to them; who comes when there are more waits.
 	mostGathered = 128 << 10
 	// lastWords bounds sending what waits when a connection is closed.
 	lastWords = time.Second
@@ -39,6 +41,7 @@ type gatherer struct {
 	waiting []byte
 	sending bool // there is a goroutine that sends
 	closed  bool
+	late    bool // the deadline of writes was set to a time that is over
 	err     error
 }
 
@@ -63,6 +66,8 @@ func (g *gatherer) Write(p []byte) (int, error) {
 		return 0, g.err
 	case g.closed:
 		return 0, net.ErrClosed
+	case g.late:
+		return 0, os.ErrDeadlineExceeded
 	}
 	if g.waiting == nil {
 		g.waiting = (*buffers.Get().(*[]byte))[:0]
@@ -111,8 +116,26 @@ func (g *gatherer) sent(err error) {
 	defer g.mu.Unlock()
 	if err != nil {
 		g.err, g.waiting = err, nil
+		_ = g.Conn.Close() // so that its reader hears of it
 	}
 	g.room.Broadcast()
+}
+
+// SetWriteDeadline is that of the connection. One that is over, with which TLS ends all writing after its last words, leaves what was
+// written before to be sent.
+func (g *gatherer) SetWriteDeadline(t time.Time) error {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.late = !t.IsZero() && !t.After(time.Now())
+	if g.late && g.sending {
+		return nil
+	}
+	return g.Conn.SetWriteDeadline(t)
+}
+
+// SetDeadline sets both deadlines.
+func (g *gatherer) SetDeadline(t time.Time) error {
+	return errors.Join(g.SetReadDeadline(t), g.SetWriteDeadline(t))
 }
 
 // Close sends what waits, for a moment at most, and closes the connection.
@@ -125,5 +148,8 @@ func (g *gatherer) Close() error {
 	if !g.sending || closed {
 		return g.Conn.Close()
 	}
-	return g.Conn.SetDeadline(time.Now().Add(lastWords)) // send closes it then
+	if err := g.Conn.SetDeadline(time.Now().Add(lastWords)); err != nil { // nothing bounds what is being sent
+		return g.Conn.Close()
+	}
+	return nil // send closes it
 }

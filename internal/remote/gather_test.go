@@ -2,10 +2,13 @@ package remote
 
 import (
 	"bytes"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
 	"net"
+	"net/http/httptest"
+	"os"
 	"sync"
 	"testing"
 	"testing/synctest"
@@ -16,6 +19,8 @@ import (
 type slowConn struct {
 	net.Conn
 	gate chan error // what the next Write returns
+
+	noDeadline error // of setting one
 
 	mu       sync.Mutex
 	sent     [][]byte
@@ -44,8 +49,10 @@ func (c *slowConn) SetDeadline(t time.Time) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.deadline = t
-	return nil
+	return c.noDeadline
 }
+
+func (c *slowConn) SetWriteDeadline(t time.Time) error { return c.SetDeadline(t) }
 
 func (c *slowConn) is(t *testing.T, closed bool, sent ...string) {
 	t.Helper()
@@ -169,6 +176,84 @@ func TestGathererClosedWhileFull(t *testing.T) {
 		}
 		conn.gate <- errors.New("too late")
 		conn.is(t, true)
+	})
+}
+
+// TLS says goodbye and then sets a deadline that is over: the peer hears all that was written before, and that it was the end.
+func TestGathererUnderTLS(t *testing.T) {
+	srv := httptest.NewUnstartedServer(nil)
+	srv.StartTLS() // for its certificate
+	defer srv.Close()
+	listener, err := tls.Listen("tcp", "127.0.0.1:0", srv.TLS)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer listener.Close()
+	for range 50 {
+		heard := make(chan error, 1)
+		go func() {
+			conn, err := listener.Accept()
+			if err != nil {
+				heard <- err
+				return
+			}
+			defer conn.Close()
+			text, err := io.ReadAll(conn) // an end without goodbye is io.ErrUnexpectedEOF
+			if err == nil && string(text) != "last words" {
+				err = fmt.Errorf("heard %q", text)
+			}
+			heard <- err
+		}()
+		dial := gathered((&net.Dialer{}).DialContext)
+		raw, err := dial(t.Context(), "tcp", listener.Addr().String())
+		if err != nil {
+			t.Fatal(err)
+		}
+		conn := tls.Client(raw, &tls.Config{InsecureSkipVerify: true}) //nolint:gosec // it is about how a connection ends
+		if _, err := io.WriteString(conn, "last words"); err != nil {
+			t.Fatal(err)
+		}
+		if err := conn.Close(); err != nil {
+			t.Fatal(err)
+		}
+		if err := <-heard; err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// A deadline that is over refuses what is written later, and not what was before; another one allows it again.
+func TestGathererDeadline(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &slowConn{gate: make(chan error)}
+		g := newGatherer(conn)
+		mustWrite(t, g, "a")
+		if err := g.SetWriteDeadline(time.Now()); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := g.Write([]byte("b")); !errors.Is(err, os.ErrDeadlineExceeded) {
+			t.Errorf("writing too late: %v", err)
+		}
+		if err := g.SetWriteDeadline(time.Time{}); err != nil {
+			t.Fatal(err)
+		}
+		mustWrite(t, g, "c")
+		conn.gate <- nil
+		conn.is(t, false, "ac")
+	})
+}
+
+// A connection that has no deadlines is closed at once.
+func TestGathererWithoutDeadlines(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		conn := &slowConn{gate: make(chan error), noDeadline: errors.New("not supported")}
+		g := newGatherer(conn)
+		mustWrite(t, g, "a")
+		if err := g.Close(); err != nil {
+			t.Fatal(err)
+		}
+		conn.is(t, true)
+		conn.gate <- net.ErrClosed
 	})
 }
 

@@ -106,30 +106,34 @@ func TestMerge(t *testing.T) {
 	}
 }
 
-// The generation is observed when all that is wanted was worked on for it, and not before.
+// The status is summed up anew where it does not have what is wanted, or counts what it does not have.
 func TestSumsUp(t *testing.T) {
-	for name, c := range map[string]struct {
+	t.Parallel()
+	for name, tt := range map[string]struct {
 		ready  string
 		wanted []string
 		want   bool
 	}{
-		"all that are wanted":             {"1/2", []string{"a", "b"}, true},
-		"one is on its way out":           {"1/2", []string{"a"}, true},
-		"one more is wanted":              {"1/2", []string{"a", "b", "c"}, false},
-		"one more was wanted":             {"1/3", []string{"a", "b"}, false},
-		"nothing was summed up yet":       {"", []string{"a", "b"}, false},
-		"another is wanted in its stead":  {"1/2", []string{"a", "c"}, false},
-		"none is wanted, and some stay":   {"0/2", nil, true},
-		"none is wanted, and more counts": {"0/3", nil, false},
+		"AllThatAreWanted":       {"1/2", []string{"a", "b"}, true},
+		"OneOnItsWayOut":         {"1/2", []string{"a"}, true},
+		"OneMoreIsWanted":        {"1/2", []string{"a", "b", "c"}, false},
+		"OneMoreWasWanted":       {"1/3", []string{"a", "b"}, false},
+		"NothingSummedUpYet":     {"", []string{"a", "b"}, false},
+		"AnotherInItsStead":      {"1/2", []string{"a", "c"}, false},
+		"NoneWantedAndSomeStay":  {"0/2", nil, true},
+		"NoneWantedAndMoreCount": {"0/3", nil, false},
 	} {
-		k := with("a Ready", "b Error")
-		k.Status.ModulesReady = c.ready
-		if got := sumsUp(k, c.wanted); got != c.want {
-			t.Errorf("%s: %v", name, got)
-		}
+		t.Run(name, func(t *testing.T) {
+			k := with("a Ready", "b Error")
+			k.Status.ModulesReady = tt.ready
+			if got := sumsUp(k, tt.wanted); got != tt.want {
+				t.Errorf("sums up: %v", got)
+			}
+		})
 	}
 }
 
+// The generation is observed when all that is wanted was worked on for it, and not before.
 func TestObservedGeneration(t *testing.T) {
 	t.Parallel()
 	old := reports("a Ready", "b Ready")

@@ -265,3 +265,33 @@ func TestAnOutageIsWrittenBitByBit(t *testing.T) {
 		}
 	})
 }
+
+// A change of the catalogue is not summed up where the status has all of it; it is where something may be under way that was summed up
+// from what the catalogue was before.
+func TestReview(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		before func(w *Writer, name types.NamespacedName)
+		want   bool
+	}{
+		"Settled": {func(*Writer, types.NamespacedName) {}, false},
+		"Pending": {func(w *Writer, name types.NamespacedName) { w.Touch(name) }, true},
+		"Written": {func(w *Writer, name types.NamespacedName) { w.account(name).version = "8" }, true},
+		"Shown":   {func(w *Writer, name types.NamespacedName) { w.account(name).version = "7" }, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			api := &many{}
+			w := New(Options{Cache: api, Live: api, Client: api, Catalog: catalog.NewStore()})
+			k := with("a Ready")
+			k.Namespace, k.Name, k.ResourceVersion, k.Status.ModulesReady = "kcp-system", "eu-1", "7", "1/1"
+			k.Spec.Modules = []v1beta2.Module{{Name: "a"}}
+			kyma := client.ObjectKeyFromObject(k)
+			tt.before(w, kyma)
+			w.account(kyma).urgent = false // what Touch sets
+			if w.Review(k); w.account(kyma).urgent != tt.want {
+				t.Errorf("touched: %v", !tt.want)
+			}
+		})
+	}
+}

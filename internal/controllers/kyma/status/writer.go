@@ -177,7 +177,8 @@ func (w *Writer) Gone(kyma types.NamespacedName, module string, written func()) 
 }
 
 // Reachable reports whether the runtime answers, with one of the api module's reasons. Where many do not at the same time, that is written
-// some time later, within three minutes, so that those who answer do not wait for it; Reachability knows it at once.
+// some time later, within ten minutes or with whatever else is to be written of the Kyma, so that those who answer do not wait for it;
+// Reachability knows it at once.
 func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 	c := newChanges()
 	status := metav1.ConditionFalse
@@ -200,9 +201,9 @@ func (w *Writer) Reachable(k *v1beta2.Kyma, reason, message string) {
 
 // How many of the runtimes that do not answer are written a second, how many at once, and how long one waits at most.
 const (
-	outageRate  = 10
+	outageRate  = 4
 	outageBurst = 10
-	maxOutage   = 3 * time.Minute
+	maxOutage   = 10 * time.Minute
 )
 
 // outage is how long it shall take until it is written that one more does not answer.
@@ -235,9 +236,18 @@ func (w *Writer) Touch(kyma types.NamespacedName) { w.later(kyma, newChanges(), 
 // Review is Touch where the catalogue has changed what the status is summed up from, beside what the modules themselves report: which of
 // them there are to be. k is not changed.
 func (w *Writer) Review(k *v1beta2.Kyma) {
-	if !sumsUp(k, catalog.Wanted(k, w.o.Catalog.In(k.Namespace))) {
+	if w.isUnsettled(k) || !sumsUp(k, catalog.Wanted(k, w.o.Catalog.In(k.Namespace))) {
 		w.Touch(client.ObjectKeyFromObject(k))
 	}
+}
+
+// isUnsettled says whether something is pending, or was written that a Kyma does not show: it may have been summed up from something
+// else than what k says.
+func (w *Writer) isUnsettled(k *v1beta2.Kyma) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	a := w.open[client.ObjectKeyFromObject(k)]
+	return a != nil && (a.pending != nil || isOlder(k.ResourceVersion, a.version))
 }
 
 // soon is longer than it takes until a module's run reports that it begins.
