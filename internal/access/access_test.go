@@ -3,9 +3,9 @@ package access_test
 import (
 	"context"
 	"encoding/json"
-	"fmt"
 	"encoding/pem"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"os"
