@@ -45,15 +45,24 @@ func (r *Results) concludeSizes() {
 	if full.Idle == nil {
 		return
 	}
-	r.Figures["rss_mib"], r.Figures["connections_kept"] = full.Idle.Peak, float64(full.Idle.Connections)
+	r.Figures["rss_mib"], r.Figures["connections_kept"] = full.peak(), float64(full.Idle.Connections)
 	r.Figures["verify_cpu_percent"] = full.Idle.CPU
 	r.Figures["idle_requests"] = float64(total(full.Idle.Requests) - full.Idle.Requests["list"])
 	if full.Idle.QuietSeconds > 0 {
 		r.Figures["idle_cpu_percent"] = full.Idle.QuietCPU
 	}
 	if small := r.Sizes[0]; small.Runtimes < full.Runtimes && small.Idle != nil {
-		r.Figures["rss_slope_kib"] = 1024 * (full.Idle.Peak - small.Idle.Peak) / float64(full.Runtimes-small.Runtimes)
+		r.Figures["rss_slope_kib"] = 1024 * (full.peak() - small.peak()) / float64(full.Runtimes-small.Runtimes)
 	}
+}
+
+// peak is the most memory of the restart and the time after it, in MiB: rendering processes that ended in between were counted before.
+func (s *Size) peak() float64 {
+	most := s.Idle.Peak
+	if s.Restart != nil {
+		most = max(most, s.Restart.Peak)
+	}
+	return most
 }
 
 // concludeVerify takes the worse of the two spreads.

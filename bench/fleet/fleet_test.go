@@ -85,7 +85,7 @@ func TestConclusions(t *testing.T) {
 		Sizes: []Size{
 			{Runtimes: 100, Idle: &Idle{Peak: 100}},
 			{
-				Runtimes: 1000, Restart: &Restart{Seconds: 12, Requests: map[string]int{"get": 3, "apply": 2}},
+				Runtimes: 1000, Restart: &Restart{Seconds: 12, Peak: 195, Requests: map[string]int{"get": 3, "apply": 2}},
 				Idle: &Idle{Peak: 190, CPU: 10, QuietSeconds: 1, QuietCPU: 2, Connections: 7, Requests: map[string]int{"list": 5, "get": 1}},
 			},
 		},
@@ -102,7 +102,7 @@ func TestConclusions(t *testing.T) {
 	}
 	r.conclude()
 	want := map[string]float64{
-		"rss_mib": 190, "rss_slope_kib": 102.4, "idle_cpu_percent": 2, "verify_cpu_percent": 10, "idle_requests": 1, "connections_kept": 7,
+		"rss_mib": 195, "rss_slope_kib": 1024 * 95. / 900, "idle_cpu_percent": 2, "verify_cpu_percent": 10, "idle_requests": 1, "connections_kept": 7,
 		"restart_seconds": 12, "restart_writes": 2, "change_p50_ms": 50, "change_p99_ms": 99, "upgrade_cpu_ratio": 2,
 		"upgrade_throughput_ratio": 0.5, "sick_p99_ratio": 1.2, "sick_requests_per_minute": 2, "sick_log_lines": 3, "sick_status_writes": 1,
 		"sick_flapped": 2, "changes_lost": 1, "verify_cv": 0.5, "field_requests_ratio": 10, "field_cpu_ratio": 4, "field_wall_ratio": 3,
