@@ -85,10 +85,7 @@ var (
 
 // heap asks for the API server's heap profile, which says how often its garbage was collected.
 func (a *api) heap(ctx context.Context, query string) (int, error) {
-	cfg := a.server.Config()
-	c := clientOf(cfg)
-	defer c.CloseIdleConnections()
-	profile, err := request(ctx, c, cfg, http.MethodGet, "/debug/pprof/heap"+query, nil)
+	profile, err := a.read(ctx, "/debug/pprof/heap"+query)
 	if err != nil {
 		return 0, err
 	}
@@ -101,10 +98,7 @@ func (a *api) heap(ctx context.Context, query string) (int, error) {
 
 // requests is how many requests the API server has answered, by verb and resource.
 func (a *api) requests(ctx context.Context) (map[string]int, error) {
-	cfg := a.server.Config()
-	c := clientOf(cfg)
-	defer c.CloseIdleConnections()
-	metrics, err := request(ctx, c, cfg, http.MethodGet, "/metrics", nil)
+	metrics, err := a.read(ctx, "/metrics")
 	if err != nil {
 		return nil, err
 	}
@@ -141,6 +135,14 @@ func (a *api) requestsSince(ctx context.Context, before map[string]int) (map[str
 		}
 	}
 	return out, err
+}
+
+// read reads what the API server says about itself.
+func (a *api) read(ctx context.Context, path string) ([]byte, error) {
+	cfg := a.server.Config()
+	c := clientOf(cfg)
+	defer c.CloseIdleConnections()
+	return request(ctx, c, cfg, http.MethodGet, path, nil)
 }
 
 func (a *api) close() error {

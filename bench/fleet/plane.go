@@ -47,10 +47,10 @@ const restLooks = 5
 
 // rests waits until the control plane has nothing in hand and all runtimes have their next verification ahead, and returns when it
 // was first seen so. A runtime without one has not been looked at yet.
-func (p *plane) rests(ctx context.Context, runtimes int, patience wait.Patience) (time.Time, error) {
+func (p *plane) rests(ctx context.Context, runtimes int, looking wait.Patience) (time.Time, error) {
 	var since time.Time
 	looks := 0
-	err := patience.Until(ctx, "the control plane rests", func(ctx context.Context) (bool, error) {
+	err := looking.Until(ctx, "the control plane rests", func(ctx context.Context) (bool, error) {
 		m, err := p.Metrics(ctx)
 		if err != nil {
 			return false, err

@@ -162,6 +162,7 @@ func (r *Results) printUpgrades(w io.Writer) {
 		row("product", u.Product, u.Share)
 		row("bare loop", u.Loop, u.LoopShare)
 	}
+	fmt.Fprintln(w) // columns of their own
 	for _, u := range r.Upgrades {
 		fmt.Fprintf(w, "until all was applied\t%s\t\n", shareLine(u.Product.Share))
 		fmt.Fprintf(w, "requests to the control plane's API\t%s\t\n", report.Verbs(u.API))

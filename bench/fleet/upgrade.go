@@ -74,11 +74,7 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 	if _, err := b.sim.requests(ctx, true); err != nil {
 		return a, nil, err
 	}
-	before, err := b.plane.Taken()
-	if err != nil {
-		return a, nil, err
-	}
-	spent, err := b.shares()
+	before, err := b.shares()
 	if err != nil {
 		return a, nil, err
 	}
@@ -106,13 +102,13 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 	if err != nil {
 		return a, nil, err
 	}
-	after, err := b.plane.Taken()
+	after, err := b.shares()
 	if err != nil {
 		return a, nil, err
 	}
 	counts, err := b.sim.requests(ctx, true)
 	return Applied{
-		Objects: want, Seconds: applied.Sub(begun).Seconds(), Reported: ended.Sub(begun).Seconds(), CPU: (after.CPU - before.CPU).Seconds(),
-		Share: atApplied.since(spent),
+		Objects: want, Seconds: applied.Sub(begun).Seconds(), Reported: ended.Sub(begun).Seconds(), CPU: after.since(before)[productShare],
+		Share: atApplied.since(before),
 	}, counts, err
 }

@@ -2,8 +2,7 @@
 // Secret changes, closed when nobody has used them for a while.
 //
 // Kubeconfigs are read from their Secret each time that a connection is made, no older than the version that is known of it, and never
-// kept. The package may import the api
-// module, internal/module, internal/remote, internal/cluster and controller-runtime's client.
+// kept. The package may import the api module, internal/module, internal/remote, internal/cluster and controller-runtime's client.
 package access
 
 import (

@@ -5,8 +5,6 @@ import (
 	"context"
 	"errors"
 	"slices"
-	"sync"
-	"sync/atomic"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
@@ -100,21 +98,12 @@ func (s *Set) advance(ctx context.Context, todo []*Step, o ApplyOptions) (ok boo
 
 // advanceStage applies the objects of one stage in parallel. All are tried.
 func (s *Set) advanceStage(ctx context.Context, steps []*Step) (ok bool, err error) {
-	errs, oks := make([]error, len(steps)), make([]bool, len(steps))
-	var workers sync.WaitGroup
-	var taken atomic.Int64
-	work := func() {
-		for i := int(taken.Add(1)) - 1; i < len(steps); i = int(taken.Add(1)) - 1 {
-			oks[i], errs[i] = s.advanceOne(ctx, steps[i])
-		}
-	}
-	for range min(s.a.o.Parallel, len(steps)) - 1 { // not one for each object: each new goroutine grows a stack
-		workers.Go(work)
-	}
-	defer workers.Wait() // also if the last one panics
-	work()
-	workers.Wait()
-	return !slices.Contains(oks, false), errors.Join(errs...)
+	oks := make([]bool, len(steps))
+	err = s.all(len(steps), func(i int) (err error) {
+		oks[i], err = s.advanceOne(ctx, steps[i])
+		return err
+	})
+	return !slices.Contains(oks, false), err
 }
 
 func (s *Set) advanceOne(ctx context.Context, step *Step) (ok bool, err error) {

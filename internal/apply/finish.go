@@ -6,7 +6,6 @@ import (
 	"maps"
 	"slices"
 
-	"golang.org/x/sync/errgroup"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
@@ -49,38 +48,26 @@ func (s *Set) Prune(ctx context.Context, p *Plan, o ApplyOptions) error {
 // waitCleaned waits until custom resources that were pruned are gone, as far as something holds them: what cleans up after them
 // may be pruned next.
 func (s *Set) waitCleaned(ctx context.Context, extras []*Extra) error {
-	errs := make([]error, len(extras))
-	var g errgroup.Group
-	g.SetLimit(s.a.o.Parallel)
-	for i, e := range extras {
+	return s.all(len(extras), func(i int) error {
+		e := extras[i]
 		if e.Action != ActionPrune || len(e.live.Finalizers) == 0 {
-			continue
-		}
-		g.Go(func() error {
-			if err := s.waitGone(ctx, e.Resource, e.Ref); err != nil {
-				errs[i] = &ObjectError{Object: e.Ref, Err: err}
-			}
 			return nil
-		})
-	}
-	_ = g.Wait()
-	return errors.Join(errs...)
+		}
+		if err := s.waitGone(ctx, e.Resource, e.Ref); err != nil {
+			return &ObjectError{Object: e.Ref, Err: err}
+		}
+		return nil
+	})
 }
 
 func (s *Set) pruneStage(ctx context.Context, extras []*Extra) error {
-	errs := make([]error, len(extras))
-	var g errgroup.Group
-	g.SetLimit(s.a.o.Parallel)
-	for i, e := range extras {
-		g.Go(func() error {
-			if err := s.pruneOne(ctx, e); err != nil {
-				errs[i] = &ObjectError{Object: e.Ref, Hint: hintOf(err), Err: err}
-			}
-			return nil
-		})
-	}
-	_ = g.Wait()
-	return errors.Join(errs...)
+	return s.all(len(extras), func(i int) error {
+		e := extras[i]
+		if err := s.pruneOne(ctx, e); err != nil {
+			return &ObjectError{Object: e.Ref, Hint: hintOf(err), Err: err}
+		}
+		return nil
+	})
 }
 
 func (s *Set) pruneOne(ctx context.Context, e *Extra) error {

@@ -7,6 +7,8 @@ import (
 	"maps"
 	"slices"
 	"sort"
+	"sync"
+	"sync/atomic"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -157,16 +159,28 @@ func union[T comparable](a, b []T) []T {
 
 // stage applies the objects of one stage in parallel. All are tried; then the errors of all are returned.
 func (s *Set) stage(ctx context.Context, p *Plan, steps []*Step) error {
-	errs := make([]error, len(steps))
-	var g errgroup.Group
-	g.SetLimit(s.a.o.Parallel)
-	for i, step := range steps {
-		g.Go(func() error {
-			errs[i] = s.applyOne(ctx, p, step)
-			return nil
-		})
+	return s.all(len(steps), func(i int) error { return s.applyOne(ctx, p, steps[i]) })
+}
+
+// all does something for each of n objects, for at most Options.Parallel at the same time, whatever becomes of the others; then the errors
+// of all are returned, in the order of the objects. There is not a goroutine for each, and the caller's is one of them: each new one
+// grows a stack.
+func (s *Set) all(n int, do func(i int) error) error {
+	errs := make([]error, n)
+	var taken atomic.Int64
+	work := func() {
+		for i := int(taken.Add(1)) - 1; i < n; i = int(taken.Add(1)) - 1 {
+			errs[i] = do(i)
+		}
 	}
-	_ = g.Wait()
+	var workers sync.WaitGroup
+	for range min(s.a.o.Parallel, n) - 1 {
+		workers.Go(work)
+	}
+	func() {
+		defer workers.Wait() // also if the caller's share panics
+		work()
+	}()
 	return errors.Join(errs...)
 }
 

@@ -29,9 +29,7 @@ func (j *Journal) sweepUntil(ctx context.Context) {
 
 // retry has what is in the queue written: what could not be before, and what is to be merged.
 func (j *Journal) retry() {
-	j.mu.Lock()
-	defer j.mu.Unlock()
-	if len(j.queue) > 0 {
+	if j.waits() {
 		j.wake()
 	}
 }

@@ -120,8 +120,9 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// send is RoundTrip for a request that counts as a verb, whose header may be added to; the context that it returns ends when the request's deadline does. The
-// answer to a watch lasts longer than that: once it has begun, it takes no slot from others, and its size has no bound.
+// send is RoundTrip for a request that counts as a verb, whose header may be added to; the context that it returns ends when the
+// request's deadline does. The answer to a watch lasts longer than that: once it has begun, it takes no slot from others, and its size
+// has no bound.
 func (g *gate) send(req *http.Request, verb string, lasts time.Duration) (*http.Response, context.Context, error) {
 	ctx := req.Context()
 	ok, answered := false, g.ask(ctx)

@@ -32,7 +32,7 @@ func gathered(dial func(ctx context.Context, network, address string) (net.Conn,
 }
 
 // gatherer is a connection whose Write returns before what it was given is sent: that is done by a goroutine that there is only while
-// something waits. An error of sending is that of all later writes; readers of a stream notice by themselves.
+// something waits. An error of sending is that of all later writes, and closes the connection, so that its reader hears of it.
 type gatherer struct {
 	net.Conn
 
@@ -116,7 +116,7 @@ func (g *gatherer) sent(err error) {
 	defer g.mu.Unlock()
 	if err != nil {
 		g.err, g.waiting = err, nil
-		_ = g.Conn.Close() // so that its reader hears of it
+		_ = g.Conn.Close() // nobody is left to be told but its reader
 	}
 	g.room.Broadcast()
 }

@@ -71,6 +71,28 @@ func mustWrite(t *testing.T, g *gatherer, text string) {
 	}
 }
 
+// full is a connection that is sending, with as much waiting as there is room for, and somebody who waits for room: told is what that ends with.
+func full(t *testing.T) (_ *gatherer, _ *slowConn, told <-chan error) {
+	t.Helper()
+	conn := &slowConn{gate: make(chan error)}
+	g := newGatherer(conn)
+	mustWrite(t, g, "a")
+	conn.is(t, false)
+	mustWrite(t, g, string(make([]byte, mostGathered)))
+	ended := make(chan error, 1)
+	go func() {
+		_, err := g.Write([]byte("b"))
+		ended <- err
+	}()
+	synctest.Wait()
+	select {
+	case err := <-ended:
+		t.Fatalf("there was room for more than the bound: %v", err)
+	default:
+	}
+	return g, conn, ended
+}
+
 // What is written while something is being sent is sent together, in its order.
 func TestGathers(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
@@ -122,22 +144,7 @@ func TestGathererSendsBeforeClosing(t *testing.T) {
 // An error of sending is that of later writes, and whoever waits for room is told.
 func TestGathererFails(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn := &slowConn{gate: make(chan error)}
-		g := newGatherer(conn)
-		mustWrite(t, g, "a")
-		conn.is(t, false)
-		mustWrite(t, g, string(make([]byte, mostGathered)))
-		told := make(chan error, 1)
-		go func() {
-			_, err := g.Write([]byte("b"))
-			told <- err
-		}()
-		synctest.Wait()
-		select {
-		case err := <-told:
-			t.Fatalf("there was room for more than the bound: %v", err)
-		default:
-		}
+		g, conn, told := full(t)
 		broken := errors.New("broken pipe")
 		conn.gate <- broken
 		if err := <-told; !errors.Is(err, broken) {
@@ -157,17 +164,7 @@ func TestGathererFails(t *testing.T) {
 // Closing ends the waiting for room.
 func TestGathererClosedWhileFull(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		conn := &slowConn{gate: make(chan error)}
-		g := newGatherer(conn)
-		mustWrite(t, g, "a")
-		conn.is(t, false)
-		mustWrite(t, g, string(make([]byte, mostGathered)))
-		told := make(chan error, 1)
-		go func() {
-			_, err := g.Write([]byte("b"))
-			told <- err
-		}()
-		synctest.Wait()
+		g, conn, told := full(t)
 		if err := g.Close(); err != nil {
 			t.Fatal(err)
 		}

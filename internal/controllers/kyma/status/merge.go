@@ -56,7 +56,7 @@ func (c *changes) over(newer *changes) {
 // merge is a Kyma's status after changes. wanted are the names of the modules that the Kyma shall have. It changes nothing, and
 // its result depends on nothing else.
 func merge(k *v1beta2.Kyma, c *changes, wanted []string, now metav1.Time) v1beta2.KymaStatus {
-	out := k.Status // a copy of what may be shared with a cache
+	out := k.Status // whose slices may be a cache's
 	out.Modules, out.Conditions = slices.Clone(out.Modules), slices.Clone(out.Conditions)
 	if c.runtimeUID != "" && out.RuntimeUID != c.runtimeUID {
 		forgetDigests(&out)

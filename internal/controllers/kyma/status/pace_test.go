@@ -276,8 +276,8 @@ func TestReview(t *testing.T) {
 	}{
 		"Settled": {func(*Writer, types.NamespacedName) {}, false},
 		"Pending": {func(w *Writer, name types.NamespacedName) { w.Touch(name) }, true},
-		"Written": {func(w *Writer, name types.NamespacedName) { w.account(name).version = "8" }, true},
-		"Shown":   {func(w *Writer, name types.NamespacedName) { w.account(name).version = "7" }, false},
+		"Written": {func(w *Writer, name types.NamespacedName) { wrote(w, name, "8") }, true},
+		"Shown":   {func(w *Writer, name types.NamespacedName) { wrote(w, name, "7") }, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -294,4 +294,9 @@ func TestReview(t *testing.T) {
 			}
 		})
 	}
+}
+
+// wrote books a write that led to a version.
+func wrote(w *Writer, name types.NamespacedName, version string) {
+	w.done(name, newChanges(), version, true, &v1beta2.Kyma{})
 }

@@ -247,7 +247,7 @@ func (w *Writer) isUnsettled(k *v1beta2.Kyma) bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	a := w.open[client.ObjectKeyFromObject(k)]
-	return a != nil && (a.pending != nil || isOlder(k.ResourceVersion, a.version))
+	return a != nil && len(a.unseen(k)) > 0
 }
 
 // soon is longer than it takes until a module's run reports that it begins.
