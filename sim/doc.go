@@ -30,7 +30,7 @@
 //   - Times of managed fields and conditions are those of the first cluster that had the same content.
 //   - Validating webhooks with a URL are called, without namespace selectors and match conditions; mutating ones, policies, and
 //     webhooks behind a Service are not.
-//   - No protobuf or CBOR answers, no Table, no exec, logs, proxy, scale and eviction. No OpenAPI v2; v3 says of built-in
+//   - Protobuf answers are metadata of one object and Status only. No CBOR, no Table, no exec, logs, proxy, scale and eviction. No OpenAPI v2; v3 says of built-in
 //     kinds which parameters they take, not what fields they have.
 //   - fieldValidation is not heeded: unknown fields of built-in kinds are dropped, but for apply, which refuses them. Lists are of
 //     now, whatever resourceVersion they name; PUT makes nothing.

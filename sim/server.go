@@ -189,7 +189,7 @@ func (s *Server) handle(w http.ResponseWriter, q *http.Request) {
 	}
 	token, _ := strings.CutPrefix(q.Header.Get("Authorization"), "Bearer ")
 	if subtle.ConstantTimeCompare([]byte(token), []byte(s.keys.token(name))) != 1 {
-		wire.WriteStatus(w, metav1.Status{
+		wire.WriteStatus(w, q, metav1.Status{
 			Status: metav1.StatusFailure, Code: http.StatusUnauthorized, Reason: metav1.StatusReasonUnauthorized, Message: "Unauthorized",
 		})
 		return

@@ -99,7 +99,7 @@ func (s *Set) advance(ctx context.Context, todo []*Step, o ApplyOptions) (ok boo
 // advanceStage applies the objects of one stage in parallel. All are tried.
 func (s *Set) advanceStage(ctx context.Context, steps []*Step) (ok bool, err error) {
 	oks := make([]bool, len(steps))
-	err = s.all(len(steps), func(i int) (err error) {
+	err = s.all(ctx, len(steps), func(i int) (err error) {
 		oks[i], err = s.advanceOne(ctx, steps[i])
 		return err
 	})

@@ -16,7 +16,8 @@ import (
 type Options struct {
 	// Owner is the identity of the control plane that sets belong to. Default: v1beta2.EmbeddedOwner.
 	Owner string
-	// Parallel is the number of objects of a stage that are sent at the same time. Default: 8.
+	// Parallel is the number of objects of a stage that are sent at the same time; one by one where the context says so (cluster.InTurn).
+	// Default: 8.
 	Parallel int
 	// Progress is told of each object as soon as something happened to it. It must be safe for concurrent use and
 	// must not block. Default: nobody is told.
@@ -44,6 +45,14 @@ func (o Options) withDefaults() Options {
 		o.After = time.After
 	}
 	return o
+}
+
+// parallel is how many requests of a context are sent to a runtime at the same time.
+func (a *Applier) parallel(ctx context.Context) int {
+	if cluster.IsInTurn(ctx) {
+		return 1
+	}
+	return a.o.Parallel
 }
 
 // Applier applies bundles to any number of runtimes. What it remembers is bounded, and is only there to save work or to

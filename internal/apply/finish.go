@@ -48,7 +48,7 @@ func (s *Set) Prune(ctx context.Context, p *Plan, o ApplyOptions) error {
 // waitCleaned waits until custom resources that were pruned are gone, as far as something holds them: what cleans up after them
 // may be pruned next.
 func (s *Set) waitCleaned(ctx context.Context, extras []*Extra) error {
-	return s.all(len(extras), func(i int) error {
+	return s.all(ctx, len(extras), func(i int) error {
 		e := extras[i]
 		if e.Action != ActionPrune || len(e.live.Finalizers) == 0 {
 			return nil
@@ -61,7 +61,7 @@ func (s *Set) waitCleaned(ctx context.Context, extras []*Extra) error {
 }
 
 func (s *Set) pruneStage(ctx context.Context, extras []*Extra) error {
-	return s.all(len(extras), func(i int) error {
+	return s.all(ctx, len(extras), func(i int) error {
 		e := extras[i]
 		if err := s.pruneOne(ctx, e); err != nil {
 			return &ObjectError{Object: e.Ref, Hint: hintOf(err), Err: err}

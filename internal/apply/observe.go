@@ -125,9 +125,11 @@ func resourceOf(d bundle.Definition) cluster.Resource {
 // resolve finds the place of each object. A kind that the server does not know is an error at each of its objects.
 func (s *Set) resolve(ctx context.Context, p *Plan) error {
 	known := map[schema.GroupVersionKind]cluster.Resource{}
-	seen := map[bundle.Ref]bool{}
+	seen := make(map[bundle.Ref]bool, len(p.bundle.Objects))
+	steps := make([]Step, len(p.bundle.Objects))
+	p.Steps = slices.Grow(p.Steps, len(steps))
 	var errs []error
-	for _, o := range p.bundle.Objects {
+	for i, o := range p.bundle.Objects {
 		r, ok := known[o.GVK()]
 		if !ok {
 			var err error
@@ -140,7 +142,8 @@ func (s *Set) resolve(ctx context.Context, p *Plan) error {
 			}
 			known[o.GVK()] = r
 		}
-		step := &Step{Object: o, Resource: r, Ref: refIn(o, r)}
+		step := &steps[i]
+		step.Object, step.Resource, step.Ref = o, r, refIn(o, r)
 		if seen[step.Ref] {
 			errs = append(errs, &ObjectError{Object: step.Ref, Err: fmt.Errorf("%w: it is defined twice", cluster.ErrInvalid)})
 			continue
@@ -181,7 +184,7 @@ func (s *Set) listMembers(ctx context.Context, p *Plan) (map[bundle.Ref]metav1.P
 	}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.a.o.Parallel)
+	g.SetLimit(s.a.parallel(ctx))
 	for _, r := range resources {
 		g.Go(func() error {
 			items, full, err := s.list(ctx, r, p.opts.Status && hasStatus(r))

@@ -129,7 +129,7 @@ func (s *Set) wholeObjects(ctx context.Context, p *Plan, o ReadyOptions) (map[bu
 	}
 	lists := make(chan map[bundle.Ref]*unstructured.Unstructured, len(kinds))
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.a.o.Parallel)
+	g.SetLimit(s.a.parallel(ctx))
 	for _, r := range kinds {
 		g.Go(func() error {
 			items, full, err := s.list(ctx, r, true)

@@ -159,13 +159,13 @@ func union[T comparable](a, b []T) []T {
 
 // stage applies the objects of one stage in parallel. All are tried; then the errors of all are returned.
 func (s *Set) stage(ctx context.Context, p *Plan, steps []*Step) error {
-	return s.all(len(steps), func(i int) error { return s.applyOne(ctx, p, steps[i]) })
+	return s.all(ctx, len(steps), func(i int) error { return s.applyOne(ctx, p, steps[i]) })
 }
 
-// all does something for each of n objects, for at most Options.Parallel at the same time, whatever becomes of the others; then the errors
+// all does something for each of n objects, for as many as may be at the same time, whatever becomes of the others; then the errors
 // of all are returned, in the order of the objects. There is not a goroutine for each, and the caller's is one of them: each new one
 // grows a stack.
-func (s *Set) all(n int, do func(i int) error) error {
+func (s *Set) all(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
 	var taken atomic.Int64
 	work := func() {
@@ -174,7 +174,7 @@ func (s *Set) all(n int, do func(i int) error) error {
 		}
 	}
 	var workers sync.WaitGroup
-	for range min(s.a.o.Parallel, n) - 1 {
+	for range min(s.a.parallel(ctx), n) - 1 {
 		workers.Go(work)
 	}
 	func() {
@@ -308,7 +308,7 @@ func (s *Set) poll(ctx context.Context, look func() (bool, error)) (bool, error)
 // waitServed waits until the definitions among the steps are served: custom resources are refused before.
 func (s *Set) waitServed(ctx context.Context, p *Plan, steps []*Step) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.a.o.Parallel)
+	g.SetLimit(s.a.parallel(ctx))
 	for _, step := range steps {
 		for _, d := range p.definitions[step.Ref.Name] {
 			if !step.Object.IsDefinition() {

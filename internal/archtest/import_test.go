@@ -69,7 +69,7 @@ var imports = map[string][]string{
 	"internal/controllers/values":            {"api/v1beta2", "internal/engine", "internal/fleet", "internal/values"},
 	"internal/controllers/runtime/lifecycle": {"api/v1beta2", "internal/access", "internal/catalog", "internal/engine", "internal/fleet", "internal/infra"},
 	"internal/controllers/kyma/module": {
-		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/controllers/kyma/status", "internal/engine",
+		"api/v1beta2", "internal/access", "internal/apply", "internal/catalog", "internal/cluster", "internal/controllers/kyma/status", "internal/engine",
 		"internal/fleet", "internal/journal", "internal/module", "internal/render", "internal/source", "internal/values", "reconciler",
 	},
 	"internal/controllers/runtime/drift": {

@@ -50,10 +50,18 @@ func compareVersions(a, b string) int {
 	if a == b { // of most modules that are looked at
 		return 0
 	}
-	va, errA := semver.NewVersion(a)
-	vb, errB := semver.NewVersion(b)
+	va, errA := parseVersion(a)
+	vb, errB := parseVersion(b)
 	if errA != nil || errB != nil {
 		return strings.Compare(a, b)
 	}
 	return va.Compare(vb)
+}
+
+// parseVersion reads a version, most of which are whole ones: those need no regular expression.
+func parseVersion(v string) (*semver.Version, error) {
+	if exact, err := semver.StrictNewVersion(v); err == nil {
+		return exact, nil
+	}
+	return semver.NewVersion(v)
 }

@@ -1,8 +1,8 @@
 // Package cluster is the contract of a client for one runtime: what internal/remote provides and internal/apply uses,
 // so that the two need not know each other.
 //
-// It may import internal/kind and k8s.io/apimachinery. It holds types, an interface and the meaning of errors, no
-// behaviour of its own.
+// It may import internal/kind and k8s.io/apimachinery. It holds types, an interface, what a
+// context may say and the meaning of errors, no behaviour of its own.
 package cluster
 
 import (
@@ -95,6 +95,17 @@ type DeleteOptions struct {
 	Propagation metav1.DeletionPropagation
 	DryRun      bool
 }
+
+// inTurnKey marks the context of work that asks one thing after the other.
+type inTurnKey struct{}
+
+// InTurn is a context for work on so many runtimes that nobody waits for one of them: what it asks is asked one after the other, over
+// one connection of HTTP/1.1. That takes a fifth less of the processors' time, here and there, than many requests at the same time over
+// HTTP/2 do, and longer for the one runtime.
+func InTurn(ctx context.Context) context.Context { return context.WithValue(ctx, inTurnKey{}, true) }
+
+// IsInTurn says whether a context is from InTurn.
+func IsInTurn(ctx context.Context) bool { return ctx.Value(inTurnKey{}) != nil }
 
 // Client talks to one runtime. Every call has a deadline, is limited and counted; transient failures are retried
 // within bounds. It is safe for concurrent use.

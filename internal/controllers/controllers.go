@@ -130,12 +130,6 @@ func New(o Options) (*Fleet, error) {
 	return f, nil
 }
 
-// wave is how many runtimes wait for a worker at least while there is a wave of work.
-const wave = 32
-
-// busy says whether there is a wave of work.
-func (f *Fleet) busy() bool { return f.engine.Stats().Ready >= wave }
-
 // controllers makes what is shared, and the list of controllers.
 func (f *Fleet) controllers(store *catalog.Store) []setup {
 	mgr, o := f.o.Manager, f.o
@@ -147,7 +141,7 @@ func (f *Fleet) controllers(store *catalog.Store) []setup {
 		SlotOf: func(runtime types.NamespacedName) journal.Slot { return journal.Slot(shard.SlotOf(runtime.String())) },
 	})
 	f.status = status.New(status.Options{
-		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Behind: f.engine.Throttle, Busy: f.busy,
+		Cache: cached, Live: live, Client: cached, Catalog: store, Owns: f.share.has, Behind: f.engine.Throttle, Busy: f.engine.InWave,
 		Log: o.Log.WithName("status"),
 	})
 	f.poll = poll.New(poll.Options{

@@ -30,7 +30,12 @@ func (r *Run) Ask() (answered func(ok bool)) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	begin, open := e.now(), true
-	if r.asking++; r.asking == 1 {
+	first := r.asking == r.away // of the runtime
+	r.asking++
+	if r.aside && first {
+		e.takeBack(r)
+	}
+	if first && !r.listed {
 		r.since = begin
 		e.outside.push(r)
 		if e.waiting > 0 {
@@ -47,14 +52,18 @@ func (r *Run) Ask() (answered func(ok bool)) {
 	}
 }
 
-// Away is Ask for a run that waits for somebody other than its runtime, which says nothing about the runtime: others of it may begin
-// meanwhile. Call back when that is over.
+// Away says that the run waits for somebody other than its runtime, until back is called. That says nothing about the runtime: others of
+// it may begin meanwhile. Unless it asks the runtime something, too, it is set aside at once.
 func (r *Run) Away() (back func()) {
 	answered := r.Ask()
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r.away++
+	if r.asking == r.away && r.listed && !r.probing {
+		e.setAside(r)
+		e.wake()
+	}
 	return sync.OnceFunc(func() {
 		e.mu.Lock()
 		r.away--
@@ -127,18 +136,24 @@ func (e *Engine) setAsideOverdue() {
 	}
 	for now := e.now(); e.outside.first != nil && e.outside.first.since+e.patience() <= now; {
 		r := e.outside.first
-		e.outside.remove(r)
 		if r.probing {
+			e.outside.remove(r)
 			continue // it has a place of its own
 		}
-		r.aside = true
-		e.stats.Aside++
-		e.stats.SetAside++
+		e.setAside(r)
 		if l := r.entry.lane; !r.forgotten && l.proven && r.asking > r.away {
 			l.proven = false
 			e.relist(l)
 		}
 	}
+}
+
+// setAside has a run no longer count as in hand. The lock is held.
+func (e *Engine) setAside(r *Run) {
+	e.outside.remove(r)
+	r.aside = true
+	e.stats.Aside++
+	e.stats.SetAside++
 }
 
 // outsiders are the runs that wait for an answer and are not set aside, those first that wait for longest. Engine.mu guards them.

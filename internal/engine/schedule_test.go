@@ -308,3 +308,88 @@ func TestAwayIsNotTheRuntime(t *testing.T) {
 		})
 	}
 }
+
+// TestAwayMakesRoom: whoever waits for somebody else takes no place from others, from the first moment on.
+func TestAwayMakesRoom(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		j := newJournal()
+		e := start(t, RunnerFunc(func(_ context.Context, r *Run) Result {
+			j.note(r)
+			back := r.Away()
+			<-time.After(time.Second)
+			back()
+			<-time.After(time.Minute)
+			return Result{}
+		}), Options{Workers: 1})
+		e.Add(euA, PriorityChange)
+		e.Add(usA, PriorityChange)
+		pass(0)
+		j.expect(t, "0s eu/a #1", "0s us/a #1")
+		if s := e.Stats(); s.Aside != 2 || s.InHand != 0 {
+			t.Errorf("%d are set aside, %d in hand", s.Aside, s.InHand)
+		}
+		pass(2 * time.Second)
+		if s := e.Stats(); s.Aside != 0 || s.InHand != 2 {
+			t.Errorf("back again, %d are set aside, %d in hand", s.Aside, s.InHand)
+		}
+		pass(time.Hour)
+	})
+}
+
+// TestInWave: a run had better be cheap than quick where many runtimes wait, nobody waits for this one, nothing else is to be done there, and
+// answers come soon.
+func TestInWave(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		waiting  int
+		priority Priority
+		another  bool          // something else is to be done at the runtime
+		answers  time.Duration // that runtimes take
+		want     bool
+	}{
+		"Wave":         {wave, PriorityTrigger, false, time.Millisecond, true},
+		"NoWave":       {wave - 1, PriorityTrigger, false, time.Millisecond, false},
+		"SomebodyWait": {wave, PriorityChange, false, time.Millisecond, false},
+		"NotAlone":     {wave, PriorityTrigger, true, time.Millisecond, false},
+		"FarAway":      {wave + 8, PriorityTrigger, false, time.Second, false}, // it is set aside, and another begins
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				var got bool
+				done := make(chan struct{})
+				e := start(t, RunnerFunc(func(_ context.Context, r *Run) Result {
+					if r.Key() != euA {
+						<-done
+						return Result{}
+					}
+					defer close(done)
+					for range 100 {
+						answered := r.Ask()
+						<-time.After(tc.answers)
+						answered(true)
+					}
+					got = r.InWave()
+					return Result{}
+				}), Options{Workers: 1, Patience: time.Minute})
+				e.Add(euA, tc.priority)
+				pass(0)
+				if tc.another {
+					e.Add(euB, tc.priority)
+				}
+				for i := range tc.waiting {
+					e.Add(Key{Runtime: fmt.Sprint("other-", i), Component: "a"}, PriorityVerify)
+				}
+				if in := e.InWave(); in != (tc.waiting >= wave) {
+					t.Errorf("the engine is in a wave: %v", in)
+				}
+				pass(time.Hour)
+				<-done
+				if got != tc.want {
+					t.Errorf("the run is in a wave: %v, want %v", got, tc.want)
+				}
+			})
+		})
+	}
+}

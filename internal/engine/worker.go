@@ -11,6 +11,30 @@ const keepIdle = 32
 // inHand is how many runs count for the limit: all but those that were set aside, and probes. The lock is held.
 func (e *Engine) inHand() int { return e.phases[PhaseRunning] - e.stats.Aside - e.stats.Probing }
 
+// wave is how many runtimes wait at least while there is a wave of work.
+const wave = 32
+
+// shortAnswer is how long answers take at most where runs that ask one thing after the other are in a wave as good as those that ask many
+// at once: two dozen of them take no longer than it takes the processors to do the work of Options.Workers runs.
+const shortAnswer = 25 * time.Millisecond
+
+// InWave says whether there is so much to do, at so many runtimes, that what takes little of the processors is better than what is over soon.
+func (e *Engine) InWave() bool {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.waiting >= wave
+}
+
+// InWave is Engine.InWave for the run: false also for a change that somebody made to this runtime, where there is something else to do
+// at the runtime, and where runtimes take so long to answer that the processors would wait.
+func (r *Run) InWave() bool {
+	e := r.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	l := r.entry.lane
+	return e.waiting >= wave && r.priority < PriorityChange && l.running == 1 && l.queue.Len() == 0 && e.answerTime <= shortAnswer
+}
+
 // limit is how many runs may be in hand. The lock is held.
 func (e *Engine) limit() int {
 	if e.throttled {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"sync"
+	"time"
 
 	"github.com/go-json-experiment/json"
 	"github.com/go-json-experiment/json/jsontext"
@@ -17,8 +18,31 @@ import (
 // options decode as the API server encodes: what it sends was valid once, and is not ours to judge.
 var options = json.JoinOptions(
 	jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true),
-	json.WithUnmarshalers(json.UnmarshalFromFunc(func(dec *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error { return dec.SkipValue() })),
+	json.WithUnmarshalers(json.JoinUnmarshalers(
+		json.UnmarshalFromFunc(func(dec *jsontext.Decoder, _ *[]metav1.ManagedFieldsEntry) error { return dec.SkipValue() }),
+		json.UnmarshalFromFunc(decodeTime),
+	)),
 )
+
+// decodeTime is metav1.Time's UnmarshalJSON, which decodes the string with another decoder.
+func decodeTime(dec *jsontext.Decoder, t *metav1.Time) error {
+	token, err := dec.ReadToken()
+	if err != nil {
+		return err
+	}
+	switch token.Kind() {
+	case 'n':
+		t.Time = time.Time{}
+		return nil
+	case '"':
+		at, err := time.Parse(time.RFC3339, token.String())
+		t.Time = at.Local()
+		return err
+	}
+	return errNoTime
+}
+
+var errNoTime = errors.New("a time is no string")
 
 // stream is a watch that is under way.
 type stream[T any, O object[T]] struct {

@@ -15,7 +15,8 @@ import (
 type request struct {
 	verb, target string
 	method, path string
-	query        url.Values
+	rawQuery     string     // of the URL
+	query        url.Values // instead, where it changes between attempts
 	accept       string
 	contentType  string
 	body         []byte
@@ -118,7 +119,10 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	if err != nil {
 		return nil, err
 	}
-	req.URL = &url.URL{Path: q.path, RawQuery: q.query.Encode()}
+	req.URL = &url.URL{Path: q.path, RawQuery: q.rawQuery}
+	if q.query != nil {
+		req.URL.RawQuery = q.query.Encode()
+	}
 	accept := q.accept
 	if accept == "" {
 		accept = acceptJSON
@@ -133,9 +137,12 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	return req, nil
 }
 
-// readFailure reads a bounded part of a refusal; what cannot be read does not matter.
+// readFailure reads a bounded part of a refusal, a Status in protobuf as JSON; what cannot be read does not matter.
 func readFailure(resp *http.Response) []byte {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailureBody))
+	if isProtobuf(resp) {
+		text = statusJSON(text)
+	}
 	if b, ok := resp.Body.(*body); ok {
 		return scrub(text, b.gen.credentials)
 	}
@@ -144,7 +151,8 @@ func readFailure(resp *http.Response) []byte {
 
 const (
 	acceptJSON     = "application/json"
-	acceptMetadata = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+	acceptMetaJSON = "application/json;as=PartialObjectMetadata;v=v1;g=meta.k8s.io,application/json"
+	acceptMetadata = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;v=v1;g=meta.k8s.io," + acceptMetaJSON
 	acceptMetaList = "application/json;as=PartialObjectMetadataList;v=v1;g=meta.k8s.io,application/json"
 )
 

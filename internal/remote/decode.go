@@ -27,17 +27,19 @@ func checkJSON(resp *http.Response) error {
 
 // discard reads the answer to its end, so that its connection can be used again and a broken one is noticed.
 func discard(resp *http.Response) error {
-	if err := checkJSON(resp); err != nil {
+	if err := checkJSON(resp); err != nil && !isProtobuf(resp) {
 		return err
 	}
 	_, err := io.Copy(io.Discard, resp.Body)
 	return err
 }
 
-// decodeInto decodes an answer into any JSON type, which is overwritten.
+// decodeInto decodes an answer into any JSON type, which is overwritten. One of metadata may be protobuf.
 func decodeInto(into any) decoder {
+	meta, _ := into.(*metav1.PartialObjectMetadata)
 	return func(resp *http.Response) error {
-		if err := checkJSON(resp); err != nil {
+		isProto := meta != nil && isProtobuf(resp)
+		if err := checkJSON(resp); err != nil && !isProto {
 			return err
 		}
 		b := bodies.Get().(*bytes.Buffer)
@@ -52,6 +54,9 @@ func decodeInto(into any) decoder {
 		}
 		if _, err := b.ReadFrom(resp.Body); err != nil {
 			return err
+		}
+		if isProto {
+			return unmarshalProtobuf(b.Bytes(), "PartialObjectMetadata", meta)
 		}
 		return unmarshal(b.Bytes(), into)
 	}

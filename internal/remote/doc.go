@@ -24,6 +24,9 @@
 // only, an *unstructured.Unstructured or any other JSON type for the whole object, nil for nothing. It is overwritten, and
 // undefined after an error.
 //
+// Metadata of one object is asked for as Kubernetes' protobuf, and as JSON where a server does not have that. Requests of a context from
+// cluster.InTurn go over a connection of HTTP/1.1 of their own; all others share one of HTTP/2.
+//
 // # Watches
 //
 // Client.WatchMeta is one watch of a kind's metadata. It passes the gate like any request, but gives its slot back once it has

@@ -131,9 +131,9 @@ func reasonOf(resp *http.Response, status *metav1.Status) Reason {
 	return ReasonInvalid
 }
 
-// parseStatus gives the Status that a Kubernetes API answers failures with, or nil.
+// parseStatus gives the Status that a Kubernetes API answers failures with, or nil. body is as readFailure gives it.
 func parseStatus(resp *http.Response, body []byte) *metav1.Status {
-	if !isJSON(resp) {
+	if !isJSON(resp) && !isProtobuf(resp) {
 		return nil
 	}
 	var s metav1.Status
@@ -144,9 +144,14 @@ func parseStatus(resp *http.Response, body []byte) *metav1.Status {
 	return &s
 }
 
-func isJSON(resp *http.Response) bool {
-	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
-	return err == nil && mediaType == "application/json"
+func isJSON(resp *http.Response) bool { return isOf(resp, "application/json") }
+
+func isProtobuf(resp *http.Response) bool { return isOf(resp, "application/vnd.kubernetes.protobuf") }
+
+// isOf says whether an answer is of a media type.
+func isOf(resp *http.Response, mediaType string) bool {
+	is, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	return err == nil && is == mediaType
 }
 
 // webhookFailed says whether an admission webhook could not be called, so that nothing was stored. The API server gives

@@ -63,7 +63,7 @@ func newGeneration(cfg *rest.Config, userAgent string) (*generation, error) {
 	}
 	cfg = rest.CopyConfig(cfg)
 	cfg.DisableCompression = true
-	impatient(cfg)
+	connecting(cfg)
 	if cfg.Proxy == nil {
 		// A proxy function of its own keeps the transport out of client-go's process-wide cache: that would keep the
 		// credentials of every runtime ever seen, and share connections that are ours to close.

@@ -5,6 +5,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 	"k8s.io/apimachinery/pkg/runtime/schema"
@@ -140,7 +141,14 @@ func TestUnavailableAPIServiceFailsItsOwnGroupOnly(t *testing.T) {
 	if _, err := c.Resource(t.Context(), schema.GroupVersionKind{Group: "healthy.example.com", Version: "v1", Kind: "Widget"}); err != nil {
 		t.Errorf("a kind of another group: %v", err)
 	}
-	_, err := c.Resource(t.Context(), schema.GroupVersionKind{Group: "broken.example.com", Version: "v1", Kind: "Widget"})
+	broken := schema.GroupVersionKind{Group: "broken.example.com", Version: "v1", Kind: "Widget"}
+	_, err := c.Resource(t.Context(), broken)
+	poll := time.NewTicker(10 * time.Millisecond)
+	defer poll.Stop()
+	for n := 0; errors.Is(err, ErrNoKind) && n < 1000; n++ { // it takes a moment until the server's discovery has the APIService
+		<-poll.C
+		_, err = c.Resource(t.Context(), broken)
+	}
 	if !errors.Is(err, ErrUnavailable) || errors.Is(err, ErrNoKind) || !IsTransient(err) {
 		t.Errorf("a kind of the unavailable group: %v, want that it is unknown for now", err)
 	}

@@ -8,6 +8,7 @@ import (
 	"net/http"
 	"net/url"
 	"strconv"
+	"strings"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/types"
@@ -63,8 +64,7 @@ func (c *Client) Apply(ctx context.Context, r Resource, namespace, name string, 
 		return q.fail(ReasonInvalid, 0, errors.New("a field manager is needed"))
 	}
 	q.body, q.contentType, q.accept, q.idempotent = body, string(types.ApplyPatchType), acceptFor(into), true
-	q.query = writeQuery(o.Manager, o.DryRun)
-	q.query.Set("force", strconv.FormatBool(o.Force))
+	q.rawQuery = writeQuery(o.Manager, o.DryRun) + "&force=" + strconv.FormatBool(o.Force)
 	return c.call(ctx, q, object(into, r.GVK()))
 }
 
@@ -76,7 +76,7 @@ func (c *Client) Patch(ctx context.Context, r Resource, namespace, name string, 
 		return err
 	}
 	q.body, q.contentType, q.accept, q.idempotent = body, string(pt), acceptFor(into), o.DryRun
-	q.query = writeQuery(o.Manager, o.DryRun)
+	q.rawQuery = writeQuery(o.Manager, o.DryRun)
 	return c.call(ctx, q, object(into, r.GVK()))
 }
 
@@ -108,15 +108,16 @@ func deleteBody(o DeleteOptions) ([]byte, error) {
 	return json.Marshal(out)
 }
 
-func writeQuery(manager string, dryRun bool) url.Values {
-	q := url.Values{}
-	if manager != "" {
-		q.Set("fieldManager", manager)
-	}
+// writeQuery is the query of a write, as url.Values.Encode would have it.
+func writeQuery(manager string, dryRun bool) string {
+	var q []string
 	if dryRun {
-		q.Set("dryRun", metav1.DryRunAll)
+		q = append(q, "dryRun="+metav1.DryRunAll)
 	}
-	return q
+	if manager != "" {
+		q = append(q, "fieldManager="+url.QueryEscape(manager))
+	}
+	return strings.Join(q, "&")
 }
 
 // objectRequest is the request for an object, or for a collection if name is empty and the verb allows it.

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -23,17 +24,20 @@ const (
 // errSilent is errDeadline for a server that has not answered for a while.
 var errSilent = fmt.Errorf("%w, nor for a while", errDeadline)
 
-// impatient bounds connecting. cfg is changed.
-func impatient(cfg *rest.Config) {
-	if cfg.Dial == nil {
-		cfg.Dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: keepAlive}).DialContext
+// connecting bounds how long that takes, and gives requests the protocol that suits them. cfg is changed.
+func connecting(cfg *rest.Config) {
+	dial := cfg.Dial
+	if dial == nil {
+		dial = (&net.Dialer{Timeout: connectTimeout, KeepAlive: keepAlive}).DialContext
 	}
-	cfg.Dial = gathered(cfg.Dial)
+	cfg.Dial = gathered(dial)
 	cfg.Wrap(func(rt http.RoundTripper) http.RoundTripper {
-		if t, ok := rt.(*http.Transport); ok { // it is this configuration's own: see newGeneration
-			t.TLSHandshakeTimeout = handshakeTimeout
+		t, ok := rt.(*http.Transport) // it is this configuration's own: see newGeneration
+		if !ok {
+			return rt
 		}
-		return rt
+		t.TLSHandshakeTimeout = handshakeTimeout
+		return &protocols{many: t, inTurn: sync.OnceValue(func() *http.Transport { return inTurn(t, dial) })}
 	})
 }
 

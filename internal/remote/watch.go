@@ -57,7 +57,7 @@ func watchRequest(r Resource, o WatchOptions, lasts time.Duration) (*request, er
 	if err != nil {
 		return nil, err
 	}
-	q.target, q.accept, q.lasts = groupKind(r), acceptMetadata, lasts+watchGrace
+	q.target, q.accept, q.lasts = groupKind(r), acceptMetaJSON, lasts+watchGrace
 	q.query = url.Values{
 		"watch": {"true"}, "allowWatchBookmarks": {"true"},
 		"timeoutSeconds": {strconv.Itoa(int(lasts / time.Second))},

@@ -111,7 +111,7 @@ func TestWatchIsAskedFor(t *testing.T) {
 		t.Errorf("timeoutSeconds = %s, %v", r.FormValue("timeoutSeconds"), err)
 	}
 	want := fmt.Sprintf("/api/v1/pods?allowWatchBookmarks=true&labelSelector=a%%2Cb%%3Dc&resourceVersion=42&timeoutSeconds=%d&watch=true", seconds)
-	if got := r.URL.RequestURI(); got != want || r.Header.Get("Accept") != acceptMetadata {
+	if got := r.URL.RequestURI(); got != want || r.Header.Get("Accept") != acceptMetaJSON {
 		t.Errorf("asked for %q as %q, want %q", got, r.Header.Get("Accept"), want)
 	}
 	if diff := cmp.Diff(Stats{VerbWatch: 1}, g.Stats()); diff != "" {

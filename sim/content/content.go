@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"sync/atomic"
 	"weak"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
@@ -30,6 +31,7 @@ type Content struct {
 	meta, rest []byte // the insides of metadata, and of the object without apiVersion, kind and metadata
 	sum        sum
 	tree       weak.Pointer[tree]
+	proto      atomic.Pointer[[]byte] // meta as protobuf, once somebody asked for it
 }
 
 type sum [16]byte

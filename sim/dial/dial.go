@@ -77,7 +77,7 @@ func (d *Dials) Gate(w http.ResponseWriter, r *http.Request) bool {
 		s.Details = &metav1.StatusDetails{RetryAfterSeconds: int32(max(d.RetryAfterSeconds, 1))}
 	}
 	w.Header().Set("Audit-Id", "refused")
-	wire.WriteStatus(w, s)
+	wire.WriteStatus(w, r, s)
 	return false
 }
 

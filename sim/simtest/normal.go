@@ -1,9 +1,15 @@
 package simtest
 
 import (
+	"bytes"
+	"encoding/json"
+	"fmt"
 	"regexp"
 	"slices"
 	"strings"
+
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 )
 
 // varying are fields whose values differ between servers: only that they are there is compared.
@@ -22,7 +28,7 @@ var controllers = []any{"kube-controller-manager", "kube-apiserver"}
 
 // normalise decodes an answer, of one value or of several, without what differs between servers.
 func normalise(raw []byte, ns string) any {
-	values := lines(raw)
+	values := lines(asJSON(raw))
 	for i := range values {
 		values[i] = clean(values[i], ns)
 	}
@@ -33,6 +39,36 @@ func normalise(raw []byte, ns string) any {
 		return values[0]
 	}
 	return values
+}
+
+// asJSON is an answer in Kubernetes' protobuf as JSON, with the word protobuf in it; all else stays as it is.
+func asJSON(raw []byte) []byte {
+	data, ok := bytes.CutPrefix(raw, []byte("k8s\x00"))
+	if !ok {
+		return raw
+	}
+	var envelope runtime.Unknown
+	if err := envelope.Unmarshal(data); err != nil {
+		return fmt.Appendf(nil, "no protobuf: %v", err)
+	}
+	var object any
+	var err error
+	switch envelope.Kind {
+	case "Status":
+		status := &metav1.Status{}
+		object, err = status, status.Unmarshal(envelope.Raw)
+	default:
+		meta := &metav1.PartialObjectMetadata{}
+		object, err = meta, meta.Unmarshal(envelope.Raw)
+	}
+	if err != nil {
+		return fmt.Appendf(nil, "no %s: %v", envelope.Kind, err)
+	}
+	out, err := json.Marshal(map[string]any{"protobuf": object, "apiVersion": envelope.APIVersion, "kind": envelope.Kind})
+	if err != nil {
+		return fmt.Appendf(nil, "no JSON: %v", err)
+	}
+	return out
 }
 
 func clean(value any, ns string) any {

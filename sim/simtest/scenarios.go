@@ -7,6 +7,7 @@ const (
 	mergeType = "application/merge-patch+json"
 	jsonPatch = "application/json-patch+json"
 	oneMeta   = "application/json;as=PartialObjectMetadata;g=meta.k8s.io;v=v1,application/json"
+	protoMeta = "application/vnd.kubernetes.protobuf;as=PartialObjectMetadata;g=meta.k8s.io;v=v1," + oneMeta
 	listMeta  = "application/json;as=PartialObjectMetadataList;g=meta.k8s.io;v=v1,application/json"
 )
 
@@ -39,7 +40,9 @@ var objects = []Step{
 	{Do: "POST " + configs, Body: config("a", "1"), Code: 409},
 	{Do: "GET " + configs + "/a", Code: 200},
 	{Do: "GET " + configs + "/a", Accept: oneMeta, Code: 200},
+	{Do: "GET " + configs + "/a", Accept: protoMeta, Code: 200},
 	{Do: "GET " + configs + "/missing", Code: 404},
+	{Do: "GET " + configs + "/missing", Accept: protoMeta, Code: 404},
 	{Do: "PUT " + configs + "/a", Body: config("a", "2"), Code: 200},
 	{Do: "PUT " + configs + "/a", Body: config("other", "2"), Code: 400},
 	{Do: "PATCH " + configs + "/a", Type: mergeType, Body: "{data: {text: null, more: x}}", Code: 200},
@@ -49,6 +52,11 @@ var objects = []Step{
 	{Do: "PATCH " + configs + "/a", Type: mergeType, Body: `{metadata: {resourceVersion: "1"}, data: {more: z}}`, Code: 409},
 	{Do: "PATCH " + configs + "/missing", Type: mergeType, Body: "{data: {more: x}}", Code: 404},
 	{Do: "DELETE " + configs + "/a", Body: "{kind: DeleteOptions, apiVersion: v1, preconditions: {uid: other}}", Code: 409},
+	{Do: "PATCH " + configs + "/a?fieldManager=m&force=true", Type: applyType, Accept: protoMeta, Body: config("a", "3"), Code: 200},
+	{Do: "PATCH " + configs + "/a?fieldManager=other", Type: applyType, Accept: protoMeta, Body: config("a", "4"), Code: 409},
+	{Do: "PATCH " + configs + "/b?fieldManager=m", Type: applyType, Accept: protoMeta, Body: config("b", "1"), Code: 201},
+	{Do: "PATCH " + configs + "/c?fieldManager=m&dryRun=All", Type: applyType, Accept: protoMeta, Body: config("c", "1"), Code: 201},
+	{Do: "DELETE " + configs + "/b", Accept: protoMeta, Code: 200},
 	{Do: "DELETE " + configs + "/a", Code: 200},
 	{Do: "DELETE " + configs + "/a", Code: 404},
 }

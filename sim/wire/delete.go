@@ -49,7 +49,7 @@ func (q *request) delete() error {
 	if !gone {
 		return q.object(http.StatusOK, o)
 	}
-	WriteStatus(q.out, metav1.Status{
+	WriteStatus(q.out, q.Request, metav1.Status{
 		Status: metav1.StatusSuccess, Code: http.StatusOK,
 		Details: &metav1.StatusDetails{Name: q.path.name, Group: q.path.v.Group, Kind: q.path.v.Plural, UID: o.Identity.UID},
 	})
@@ -69,6 +69,6 @@ func (q *request) deleteCollection() error {
 	if err != nil {
 		return err
 	}
-	answer(q.out, http.StatusOK, q.encodeList(list))
+	answer(q.out, http.StatusOK, jsonType, q.encodeList(list))
 	return nil
 }

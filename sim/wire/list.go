@@ -93,7 +93,7 @@ func (q *request) list() error {
 	if err != nil {
 		return err
 	}
-	answer(q.out, http.StatusOK, q.encodeList(list))
+	answer(q.out, http.StatusOK, jsonType, q.encodeList(list))
 	return nil
 }
 

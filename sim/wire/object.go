@@ -26,7 +26,12 @@ func (q *request) encode(dst []byte, o state.Object, metadata bool) []byte {
 }
 
 func (q *request) object(code int, o state.Object) error {
-	answer(q.out, code, q.encode(nil, o, q.metadataOnly()))
+	metadata := q.metadataOnly()
+	if metadata && wantsProtobuf(q.Request) {
+		answer(q.out, code, protobufType, o.Content.AppendProtobuf(nil, o.Identity))
+		return nil
+	}
+	answer(q.out, code, jsonType, q.encode(nil, o, metadata))
 	return nil
 }
 

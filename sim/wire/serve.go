@@ -9,8 +9,10 @@ import (
 
 	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/runtime"
 	apischema "k8s.io/apimachinery/pkg/runtime/schema"
 
+	"github.com/kyma-project/mothership/sim/content"
 	"github.com/kyma-project/mothership/sim/schema"
 	"github.com/kyma-project/mothership/sim/state"
 )
@@ -164,17 +166,38 @@ func (q *request) fail(err error) {
 			Status: metav1.StatusFailure, Code: http.StatusInternalServerError, Reason: metav1.StatusReasonInternalError, Message: err.Error(),
 		}}
 	}
-	WriteStatus(q.out, status.Status())
+	WriteStatus(q.out, q.Request, status.Status())
 }
 
-// WriteStatus answers with a Status of its code.
-func WriteStatus(w http.ResponseWriter, s metav1.Status) {
+// Content types of answers.
+const (
+	jsonType     = "application/json"
+	protobufType = "application/vnd.kubernetes.protobuf"
+)
+
+// wantsProtobuf says whether a client prefers protobuf. It gets that for the metadata of one object, and JSON for all else.
+func wantsProtobuf(r *http.Request) bool {
+	return strings.HasPrefix(r.Header.Get("Accept"), protobufType)
+}
+
+// wantsProtobufStatus says whether a client prefers protobuf for what it does not want as something else.
+func wantsProtobufStatus(r *http.Request) bool {
+	for _, form := range strings.Split(r.Header.Get("Accept"), ",") {
+		if !strings.Contains(form, "as=") {
+			return strings.HasPrefix(strings.TrimSpace(form), protobufType)
+		}
+	}
+	return false
+}
+
+// WriteStatus answers a request with a Status of its code.
+func WriteStatus(w http.ResponseWriter, r *http.Request, s metav1.Status) {
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	code := int(s.Code)
 	if s.Status == metav1.StatusSuccess {
 		s.Code = 0
 	}
-	body, err := json.Marshal(s)
+	contentType, body, err := encodeStatus(r, &s)
 	if err != nil {
 		http.Error(w, fmt.Sprint(err), http.StatusInternalServerError)
 		return
@@ -182,11 +205,29 @@ func WriteStatus(w http.ResponseWriter, s metav1.Status) {
 	if s.Details != nil && s.Details.RetryAfterSeconds > 0 {
 		w.Header().Set("Retry-After", fmt.Sprint(s.Details.RetryAfterSeconds))
 	}
-	answer(w, code, body)
+	answer(w, code, contentType, body)
 }
 
-func answer(w http.ResponseWriter, code int, body []byte) {
-	w.Header().Set("Content-Type", "application/json")
+func encodeStatus(r *http.Request, s *metav1.Status) (contentType string, _ []byte, err error) {
+	protobuf := wantsProtobufStatus(r)
+	if s.Status == metav1.StatusSuccess { // in the place of an object
+		protobuf = wantsProtobuf(r)
+	}
+	if !protobuf {
+		out, err := json.Marshal(s)
+		return jsonType, out, err
+	}
+	raw, err := s.Marshal()
+	if err != nil {
+		return "", nil, err
+	}
+	envelope := runtime.Unknown{TypeMeta: runtime.TypeMeta{APIVersion: s.APIVersion, Kind: s.Kind}, Raw: raw}
+	out, err := envelope.Marshal()
+	return protobufType, append([]byte(content.ProtobufPrefix), out...), err
+}
+
+func answer(w http.ResponseWriter, code int, contentType string, body []byte) {
+	w.Header().Set("Content-Type", contentType)
 	w.WriteHeader(code)
 	_, _ = w.Write(body) // the client is gone
 }
@@ -196,6 +237,6 @@ func (q *request) json(code int, body any) error {
 	if err != nil {
 		return err
 	}
-	answer(q.out, code, encoded)
+	answer(q.out, code, jsonType, encoded)
 	return nil
 }

@@ -33,6 +33,7 @@ import (
 	"github.com/kyma-project/mothership/internal/access"
 	"github.com/kyma-project/mothership/internal/apply"
 	"github.com/kyma-project/mothership/internal/catalog"
+	"github.com/kyma-project/mothership/internal/cluster"
 	"github.com/kyma-project/mothership/internal/controllers/kyma/status"
 	"github.com/kyma-project/mothership/internal/engine"
 	"github.com/kyma-project/mothership/internal/fleet"
@@ -219,6 +220,9 @@ func (o *observation) report(change func(*v1beta2.ModuleStatus)) status.Report {
 // work lets the component reconciler install, change or remove the module.
 func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) engine.Result {
 	log := logr.FromContextOrDiscard(ctx)
+	if r.InWave() {
+		ctx = cluster.InTurn(ctx)
+	}
 	suspect := c.o.Suspects.Take(o.key)
 	o.shaky = r.Shaky()
 	if o.component.Template.Reconciler != "" {
@@ -319,7 +323,9 @@ func (c *Controller) checkpoint(ctx context.Context, r *engine.Run, o *observati
 		if o.current == nil || o.current.InputDigest == "" || (o.unchanged() && !o.component.Deleting) {
 			return nil
 		}
+		back := r.Away() // others may use the time
 		end, err := c.o.Journal.Begin(ctx, o.entry())
+		back()
 		if err != nil {
 			return err
 		}

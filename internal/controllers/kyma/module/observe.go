@@ -94,7 +94,7 @@ func (c *Controller) observe(ctx context.Context, r run) (*observation, error) {
 
 func (c *Controller) readRuntime(ctx context.Context, o *observation) error {
 	var runtime v1beta2.Runtime
-	err := c.o.Cache.Get(ctx, o.name, &runtime)
+	err := c.o.Cache.Get(ctx, o.name, &runtime, client.UnsafeDisableDeepCopy) // it is not changed here
 	switch {
 	case err == nil:
 		o.runtime = &runtime

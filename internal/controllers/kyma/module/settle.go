@@ -214,13 +214,14 @@ func (c *Controller) reachable(o *observation) {
 
 // progress records what people should know of: what was put back, and who had changed it.
 func (c *Controller) progress(o *observation, e apply.Event) {
-	note := fmt.Sprintf("Module %s: %s was put back", o.desired.Name, e.Object)
+	what := "was put back"
 	switch {
 	case e.Action == apply.ActionCreate && o.unchanged():
-		note = fmt.Sprintf("Module %s: %s was missing and was made again", o.desired.Name, e.Object)
+		what = "was missing and was made again"
 	case e.Action != apply.ActionRepair:
 		return
 	}
+	note := fmt.Sprintf("Module %s: %s %s", o.desired.Name, e.Object, what)
 	for i, d := range e.Drift {
 		if i == maxDrift {
 			note += fmt.Sprintf(" and %d more", len(e.Drift)-i)

@@ -1,0 +1,65 @@
+package apply
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/kyma-project/mothership/internal/cluster"
+)
+
+// TestAll: as many objects at the same time as may be, one by one where the context says so; all are tried, and the errors of all are
+// returned in their order.
+func TestAll(t *testing.T) {
+	t.Parallel()
+	for name, tc := range map[string]struct {
+		ctx  func(context.Context) context.Context
+		n    int
+		most int
+		took time.Duration
+	}{
+		"None":     {func(ctx context.Context) context.Context { return ctx }, 0, 0, 0},
+		"Few":      {func(ctx context.Context) context.Context { return ctx }, 2, 2, time.Second},
+		"Parallel": {func(ctx context.Context) context.Context { return ctx }, 10, 4, 3 * time.Second},
+		"InTurn":   {cluster.InTurn, 10, 1, 10 * time.Second},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				s := &Set{a: New(Options{Parallel: 4})}
+				var mu sync.Mutex
+				var now, most, done int
+				begin := time.Now()
+				err := s.all(tc.ctx(t.Context()), tc.n, func(i int) error {
+					mu.Lock()
+					now++
+					most = max(most, now)
+					mu.Unlock()
+					<-time.After(time.Second)
+					mu.Lock()
+					now--
+					done++
+					mu.Unlock()
+					if i%2 == 1 {
+						return fmt.Errorf("object %d: %w", i, context.Canceled)
+					}
+					return nil
+				})
+				if most != tc.most || done != tc.n || time.Since(begin) != tc.took {
+					t.Errorf("%d at the same time, %d in all, in %s; want %d, %d, %s", most, done, time.Since(begin), tc.most, tc.n, tc.took)
+				}
+				var want []error
+				for i := 1; i < tc.n; i += 2 {
+					want = append(want, fmt.Errorf("object %d: %w", i, context.Canceled))
+				}
+				if fmt.Sprint(err) != fmt.Sprint(errors.Join(want...)) {
+					t.Errorf("error = %v, want %v", err, errors.Join(want...))
+				}
+			})
+		})
+	}
+}
