@@ -45,7 +45,7 @@ func (s *Set) Diff(ctx context.Context, p *Plan) ([]Change, error) {
 	todo := p.Todo()
 	changes := make([]Change, len(todo))
 	g, gctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.a.parallel(ctx))
+	g.SetLimit(s.a.o.Parallel)
 	for i, step := range todo {
 		g.Go(func() error {
 			change, err := s.diffOne(gctx, p, step)

@@ -184,7 +184,7 @@ func (s *Set) listMembers(ctx context.Context, p *Plan) (map[bundle.Ref]metav1.P
 	}
 	var mu sync.Mutex
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.a.parallel(ctx))
+	g.SetLimit(s.a.o.Parallel)
 	for _, r := range resources {
 		g.Go(func() error {
 			items, full, err := s.list(ctx, r, p.opts.Status && hasStatus(r))

@@ -48,7 +48,7 @@ func (s *Set) probe(ctx context.Context, p *Plan) error {
 
 func (s *Set) probeAll(ctx context.Context, p *Plan, steps []*Step) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.a.parallel(ctx))
+	g.SetLimit(s.a.o.Parallel)
 	for _, step := range steps {
 		g.Go(func() error { return s.probeOne(ctx, p, step) })
 	}

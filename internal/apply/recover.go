@@ -65,7 +65,7 @@ func (s *Set) haveMembers(ctx context.Context, kinds []schema.GroupKind) ([]sche
 	var mu sync.Mutex
 	var found []schema.GroupKind
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.a.parallel(ctx))
+	g.SetLimit(s.a.o.Parallel)
 	for _, gk := range kinds {
 		g.Go(func() error {
 			r, err := s.t.Client.ResourceFor(ctx, gk)

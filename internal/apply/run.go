@@ -163,7 +163,8 @@ func (s *Set) stage(ctx context.Context, p *Plan, steps []*Step) error {
 }
 
 // all does something for each of n objects, for as many as may be at the same time, whatever becomes of the others; then the errors
-// of all are returned, in the order of the objects. There is not a goroutine for each, and the caller's is one of them: each new one
+// of all are returned, in the order of the objects. Where they are done in turn, a runtime that does not answer one of them is not
+// asked for the others. There is not a goroutine for each, and the caller's is one of them: each new one
 // grows a stack.
 func (s *Set) all(ctx context.Context, n int, do func(i int) error) error {
 	errs := make([]error, n)
@@ -171,6 +172,9 @@ func (s *Set) all(ctx context.Context, n int, do func(i int) error) error {
 	work := func() {
 		for i := int(taken.Add(1)) - 1; i < n; i = int(taken.Add(1)) - 1 {
 			errs[i] = do(i)
+			if cluster.IsInTurn(ctx) && (errors.Is(errs[i], cluster.ErrUnreachable) || errors.Is(errs[i], cluster.ErrTimeout)) {
+				return
+			}
 		}
 	}
 	var workers sync.WaitGroup
@@ -308,7 +312,7 @@ func (s *Set) poll(ctx context.Context, look func() (bool, error)) (bool, error)
 // waitServed waits until the definitions among the steps are served: custom resources are refused before.
 func (s *Set) waitServed(ctx context.Context, p *Plan, steps []*Step) error {
 	g, ctx := errgroup.WithContext(ctx)
-	g.SetLimit(s.a.parallel(ctx))
+	g.SetLimit(s.a.o.Parallel)
 	for _, step := range steps {
 		for _, d := range p.definitions[step.Ref.Name] {
 			if !step.Object.IsDefinition() {

@@ -12,6 +12,24 @@ import (
 	"github.com/kyma-project/mothership/internal/cluster"
 )
 
+// TestAllInTurnOfSilent: where objects are done in turn, a runtime that does not answer one of them is not asked for the others.
+func TestAllInTurnOfSilent(t *testing.T) {
+	t.Parallel()
+	s := &Set{a: New(Options{Parallel: 4})}
+	for _, silent := range []error{cluster.ErrUnreachable, cluster.ErrTimeout} {
+		done := 0
+		err := s.all(cluster.InTurn(t.Context()), 10, func(i int) error {
+			if done++; i == 2 {
+				return silent
+			}
+			return nil
+		})
+		if done != 3 || !errors.Is(err, silent) {
+			t.Errorf("%d objects were tried: %v", done, err)
+		}
+	}
+}
+
 // TestAll: as many objects at the same time as may be, one by one where the context says so; all are tried, and the errors of all are
 // returned in their order.
 func TestAll(t *testing.T) {

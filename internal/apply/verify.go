@@ -46,7 +46,7 @@ func (a *Applier) Verify(ctx context.Context, t Target, wanted []Wanted) ([]Verd
 	if err != nil {
 		return nil, err
 	}
-	v := &verification{t: t, parallel: a.parallel(ctx), lists: map[schema.GroupKind]*kindList{}, verdicts: make([]Verdict, len(wanted))}
+	v := &verification{t: t, parallel: a.o.Parallel, lists: map[schema.GroupKind]*kindList{}, verdicts: make([]Verdict, len(wanted))}
 	for i, w := range wanted {
 		v.verdicts[i] = v.begin(ctx, &candidate{index: i, set: a.set(t, w.ID)}, w, parents)
 	}

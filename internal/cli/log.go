@@ -2,8 +2,10 @@ package cli
 
 import (
 	"io"
+	stdlog "log"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/go-logr/logr"
 	"github.com/go-logr/zapr"
@@ -55,7 +57,20 @@ func (a *app) openLog(f *logFlags, dir string) (logr.Logger, func() error, error
 	out := newLog(w, console, a.palette(w), levels[f.level])
 	klog.SetLogger(out.WithName("kubernetes"))
 	log.SetLogger(out)
+	stdlog.SetFlags(0)                                //nolint:forbidigo // nobody here logs to it: it is for what Go itself says
+	stdlog.SetOutput(standardLog{out.WithName("go")}) //nolint:forbidigo // the same
 	return out, closeIt, nil
+}
+
+// standardLog takes what Go's own packages write to the standard logger, without what net/http quotes of a server that speaks without
+// being asked: that may be anything, credentials included.
+type standardLog struct{ logr.Logger }
+
+// Write logs a line.
+func (l standardLog) Write(line []byte) (int, error) {
+	text, _, _ := strings.Cut(strings.TrimSpace(string(line)), " starting with ")
+	l.Info(text)
+	return len(line), nil
 }
 
 func newLog(w io.Writer, console bool, paint palette, level zapcore.Level) logr.Logger {

@@ -104,8 +104,19 @@ type inTurnKey struct{}
 // HTTP/2 do, and longer for the one runtime.
 func InTurn(ctx context.Context) context.Context { return context.WithValue(ctx, inTurnKey{}, true) }
 
+// AtOnce takes InTurn back: for what turns out to be more work, or to take time.
+func AtOnce(ctx context.Context) context.Context {
+	if !IsInTurn(ctx) {
+		return ctx
+	}
+	return context.WithValue(ctx, inTurnKey{}, false)
+}
+
 // IsInTurn says whether a context is from InTurn.
-func IsInTurn(ctx context.Context) bool { return ctx.Value(inTurnKey{}) != nil }
+func IsInTurn(ctx context.Context) bool {
+	is, _ := ctx.Value(inTurnKey{}).(bool)
+	return is
+}
 
 // Client talks to one runtime. Every call has a deadline, is limited and counted; transient failures are retried
 // within bounds. It is safe for concurrent use.

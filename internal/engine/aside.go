@@ -29,13 +29,11 @@ func (r *Run) Ask() (answered func(ok bool)) {
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	begin, open := e.now(), true
-	first := r.asking == r.away // of the runtime
-	r.asking++
-	if r.aside && first {
-		e.takeBack(r)
+	if r.ended { // what it has left behind is nobody's
+		return func(bool) {}
 	}
-	if first && !r.listed {
+	begin, open := e.now(), true
+	if r.asking++; r.asking == 1 {
 		r.since = begin
 		e.outside.push(r)
 		if e.waiting > 0 {
@@ -52,24 +50,48 @@ func (r *Run) Ask() (answered func(ok bool)) {
 	}
 }
 
-// Away says that the run waits for somebody other than its runtime, until back is called. That says nothing about the runtime: others of
-// it may begin meanwhile. Unless it asks the runtime something, too, it is set aside at once.
+// Away is Ask for a run that waits for somebody other than its runtime, which says nothing about the runtime: others of it may begin
+// meanwhile. Call back when that is over.
 func (r *Run) Away() (back func()) {
 	answered := r.Ask()
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	r.away++
-	if r.asking == r.away && r.listed && !r.probing {
-		e.setAside(r)
-		e.wake()
-	}
 	return sync.OnceFunc(func() {
 		e.mu.Lock()
 		r.away--
 		e.mu.Unlock()
 		answered(false)
 	})
+}
+
+// GiveWay lets another run take this one's place in hand while it waits for the control plane itself, until back is called: a wait that
+// is short, and no runtime's. As many may do so as may be in hand, and none while all but a few are held back (Engine.Throttle): then it
+// keeps its place.
+func (r *Run) GiveWay() (back func()) {
+	e := r.engine
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if r.ended || r.gaveWay || r.aside || r.probing || e.throttled || e.gaveWay >= e.limit() {
+		return func() {}
+	}
+	r.gaveWay = true
+	e.gaveWay++
+	e.wake()
+	return func() {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		e.comeBack(r)
+	}
+}
+
+// comeBack has a run that gave way count as in hand again, or as set aside. The lock is held.
+func (e *Engine) comeBack(r *Run) {
+	if r.gaveWay {
+		r.gaveWay = false
+		e.gaveWay--
+	}
 }
 
 // Progress says that the runtime answers, or that the run does without it: others of the runtime may begin beside it. An
@@ -97,6 +119,7 @@ func (e *Engine) answered(r *Run, took time.Duration, ok bool) {
 	r.asking--
 	if ok {
 		e.answerTime += (took - e.answerTime) / 16
+		e.nearest.add(took)
 		e.prove(r)
 	}
 	if !r.ended && (ok || r.asking == 0) {
@@ -136,24 +159,19 @@ func (e *Engine) setAsideOverdue() {
 	}
 	for now := e.now(); e.outside.first != nil && e.outside.first.since+e.patience() <= now; {
 		r := e.outside.first
+		e.outside.remove(r)
 		if r.probing {
-			e.outside.remove(r)
 			continue // it has a place of its own
 		}
-		e.setAside(r)
+		e.comeBack(r)
+		r.aside = true
+		e.stats.Aside++
+		e.stats.SetAside++
 		if l := r.entry.lane; !r.forgotten && l.proven && r.asking > r.away {
 			l.proven = false
 			e.relist(l)
 		}
 	}
-}
-
-// setAside has a run no longer count as in hand. The lock is held.
-func (e *Engine) setAside(r *Run) {
-	e.outside.remove(r)
-	r.aside = true
-	e.stats.Aside++
-	e.stats.SetAside++
 }
 
 // outsiders are the runs that wait for an answer and are not set aside, those first that wait for longest. Engine.mu guards them.

@@ -53,7 +53,7 @@
 //   - No two runs of one key at once, not even if the first was forgotten and does not want to end.
 //   - At most Stats.Limit runs in hand, at most Options.Workers, when one begins; at most Options.Probes probes beside them; at
 //     most Options.MaxRuns under way at all. A run that waits for an answer for longer than answers take (Run.Ask) is set aside and
-//     is not in hand: runtimes that hang take no place from those that answer. One that waits for somebody else (Run.Away) is so at once.
+//     is not in hand: runtimes that hang take no place from those that answer. One that waits for the journal may give its place away meanwhile (Run.GiveWay).
 //   - At most Options.PerRuntime runs of one runtime. One, until it has answered something since something of it is to be
 //     done, and again when one of its runs was set aside or found it Unreachable: a runtime that hangs holds one run, not eight.
 //   - After Add or Preempt returns, a run of the key begins later. After AddAfter, one begins at that time or later,

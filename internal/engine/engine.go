@@ -56,8 +56,10 @@ type Engine struct {
 	throttled  bool
 	outside    outsiders
 	answerTime time.Duration // that runtimes take, smoothed
-	phases     [phases]int   // how many entries are in each
-	stats      Stats         // counters and gauges, but for those of phases
+	nearest    nearest
+	gaveWay    int         // how many runs have given way
+	phases     [phases]int // how many entries are in each
+	stats      Stats       // counters and gauges, but for those of phases
 }
 
 // New returns an engine that calls the runner. It does nothing before Run, but takes everything.

@@ -52,6 +52,7 @@ func (e *Engine) finish(r *Run, result Result, panicked bool) {
 func (e *Engine) leave(r *Run, result Result) {
 	e.setAsideOverdue()
 	e.takeBack(r)
+	e.comeBack(r)
 	r.ended = true
 	if r.probing {
 		e.stats.Probing--

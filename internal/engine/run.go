@@ -45,6 +45,7 @@ type Run struct {
 	away          int           // how many of these are of others than its runtime
 	since         time.Duration // when it began to wait, or was last answered
 	aside         bool          // set aside: it does not count as in hand
+	gaveWay       bool          // nor does it now: see GiveWay
 	listed        bool          // in Engine.outside
 	before, after *Run          // there
 }

@@ -309,32 +309,60 @@ func TestAwayIsNotTheRuntime(t *testing.T) {
 	}
 }
 
-// TestAwayMakesRoom: whoever waits for somebody else takes no place from others, from the first moment on.
-func TestAwayMakesRoom(t *testing.T) {
+// TestGiveWay: whoever waits for the control plane takes no place from others, as many of them as may be in hand; while all but a few
+// are held back, it keeps its place.
+func TestGiveWay(t *testing.T) {
 	t.Parallel()
-	synctest.Test(t, func(t *testing.T) {
-		j := newJournal()
-		e := start(t, RunnerFunc(func(_ context.Context, r *Run) Result {
-			j.note(r)
-			back := r.Away()
-			<-time.After(time.Second)
-			back()
-			<-time.After(time.Minute)
-			return Result{}
-		}), Options{Workers: 1})
-		e.Add(euA, PriorityChange)
-		e.Add(usA, PriorityChange)
-		pass(0)
-		j.expect(t, "0s eu/a #1", "0s us/a #1")
-		if s := e.Stats(); s.Aside != 2 || s.InHand != 0 {
-			t.Errorf("%d are set aside, %d in hand", s.Aside, s.InHand)
-		}
-		pass(2 * time.Second)
-		if s := e.Stats(); s.Aside != 0 || s.InHand != 2 {
-			t.Errorf("back again, %d are set aside, %d in hand", s.Aside, s.InHand)
-		}
-		pass(time.Hour)
-	})
+	for name, tc := range map[string]struct {
+		throttle bool
+		begun    int // at first
+		inHand   int
+		later    int // once the first are back
+	}{
+		"Room":      {false, 2 * leastLimit, leastLimit, 2 * leastLimit},
+		"Throttled": {true, leastLimit, leastLimit, leastLimit},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			synctest.Test(t, func(t *testing.T) {
+				begun := 0
+				e := New(RunnerFunc(func(_ context.Context, r *Run) Result {
+					begun++
+					back := r.GiveWay()
+					again := r.GiveWay() // which it has
+					<-time.After(time.Second)
+					again()
+					back()
+					back()
+					<-time.After(time.Minute)
+					return Result{}
+				}), Options{Workers: leastLimit})
+				for i := range 20 {
+					e.Add(Key{Runtime: fmt.Sprint("r-", i), Component: "a"}, PriorityTrigger)
+				}
+				e.Throttle(tc.throttle)
+				ctx, cancel := context.WithCancel(t.Context())
+				ended := make(chan error)
+				go func() { ended <- e.Run(ctx) }()
+				pass(time.Millisecond)
+				if s := e.Stats(); begun != tc.begun || s.InHand != tc.inHand || s.Aside != 0 {
+					t.Errorf("%d have begun, %d in hand, %d set aside; want %d, %d, 0", begun, s.InHand, s.Aside, tc.begun, tc.inHand)
+				}
+				pass(2 * time.Second)
+				if s := e.Stats(); s.InHand != tc.later || begun != tc.later {
+					t.Errorf("once they are back, %d in hand of %d; want %d", s.InHand, begun, tc.later)
+				}
+				pass(time.Hour)
+				if s := e.Stats(); s.InHand != 0 || begun != 20 || e.gaveWay != 0 {
+					t.Errorf("at the end %d in hand, %d gave way, %d have begun", s.InHand, e.gaveWay, begun)
+				}
+				cancel()
+				if err := <-ended; err != nil {
+					t.Error(err)
+				}
+			})
+		})
+	}
 }
 
 // TestInWave: a run had better be cheap than quick where many runtimes wait, nobody waits for this one, nothing else is to be done there, and
@@ -352,7 +380,7 @@ func TestInWave(t *testing.T) {
 		"NoWave":       {wave - 1, PriorityTrigger, false, time.Millisecond, false},
 		"SomebodyWait": {wave, PriorityChange, false, time.Millisecond, false},
 		"NotAlone":     {wave, PriorityTrigger, true, time.Millisecond, false},
-		"FarAway":      {wave + 8, PriorityTrigger, false, time.Second, false}, // it is set aside, and another begins
+		"FarAway":      {wave + 8, PriorityTrigger, false, 50 * time.Millisecond, false},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
@@ -365,7 +393,7 @@ func TestInWave(t *testing.T) {
 						return Result{}
 					}
 					defer close(done)
-					for range 100 {
+					for range nearestOf {
 						answered := r.Ask()
 						<-time.After(tc.answers)
 						answered(true)

@@ -8,15 +8,35 @@ import (
 // keepIdle is how many workers wait for work that may come; those beyond end.
 const keepIdle = 32
 
-// inHand is how many runs count for the limit: all but those that were set aside, and probes. The lock is held.
-func (e *Engine) inHand() int { return e.phases[PhaseRunning] - e.stats.Aside - e.stats.Probing }
+// inHand is how many runs count for the limit: all but those that were set aside or have given way, and probes. The lock is held.
+func (e *Engine) inHand() int {
+	return e.phases[PhaseRunning] - e.stats.Aside - e.stats.Probing - e.gaveWay
+}
 
 // wave is how many runtimes wait at least while there is a wave of work.
 const wave = 32
 
-// shortAnswer is how long answers take at most where runs that ask one thing after the other are in a wave as good as those that ask many
-// at once: two dozen of them take no longer than it takes the processors to do the work of Options.Workers runs.
-const shortAnswer = 25 * time.Millisecond
+// shortAnswer is how long the quickest answers take at most where runs that ask one thing after the other are in a wave as good as those
+// that ask many at once: 128 runs of two dozen such questions are then more than the processors can do.
+const shortAnswer = 10 * time.Millisecond
+
+// nearest finds out how long the quickest of many answers takes: that is how far away the runtimes are, however much is going on.
+type nearest struct {
+	known, least time.Duration // of the last answers, and of those now; 0 while there are none
+	n            int
+}
+
+// nearestOf is of how many answers it is.
+const nearestOf = 512
+
+func (q *nearest) add(took time.Duration) {
+	if q.n == 0 || took < q.least {
+		q.least = took
+	}
+	if q.n++; q.n == nearestOf {
+		q.known, q.n = q.least, 0
+	}
+}
 
 // InWave says whether there is so much to do, at so many runtimes, that what takes little of the processors is better than what is over soon.
 func (e *Engine) InWave() bool {
@@ -26,13 +46,13 @@ func (e *Engine) InWave() bool {
 }
 
 // InWave is Engine.InWave for the run: false also for a change that somebody made to this runtime, where there is something else to do
-// at the runtime, and where runtimes take so long to answer that the processors would wait.
+// at the runtime, and where the runtimes are so far away that the processors would wait.
 func (r *Run) InWave() bool {
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	l := r.entry.lane
-	return e.waiting >= wave && r.priority < PriorityChange && l.running == 1 && l.queue.Len() == 0 && e.answerTime <= shortAnswer
+	return e.waiting >= wave && r.priority < PriorityChange && l.running == 1 && l.queue.Len() == 0 && e.nearest.known <= shortAnswer
 }
 
 // limit is how many runs may be in hand. The lock is held.

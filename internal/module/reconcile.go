@@ -77,6 +77,7 @@ func (s *Session) change(ctx context.Context, req reconciler.Request) error {
 			return err
 		}
 	}
+	ctx = cluster.AtOnce(ctx)
 	if err := s.Observe(ctx, true); err != nil {
 		return err
 	}

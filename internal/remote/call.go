@@ -140,13 +140,14 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 // readFailure reads a bounded part of a refusal, a Status in protobuf as JSON; what cannot be read does not matter.
 func readFailure(resp *http.Response) []byte {
 	text, _ := io.ReadAll(io.LimitReader(resp.Body, maxFailureBody))
-	if isProtobuf(resp) {
-		text = statusJSON(text)
-	}
+	var credentials []string
 	if b, ok := resp.Body.(*body); ok {
-		return scrub(text, b.gen.credentials)
+		credentials = b.gen.credentials
 	}
-	return text
+	if isProtobuf(resp) {
+		text = statusJSON(text, credentials)
+	}
+	return scrub(text, credentials)
 }
 
 const (

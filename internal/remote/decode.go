@@ -52,11 +52,17 @@ func decodeInto(into any) decoder {
 		if n := resp.ContentLength; n > 0 && n <= maxObjectBody {
 			b.Grow(int(n) + bytes.MinRead)
 		}
+		if isProto { // of which a few bytes may decode to many
+			if _, err := b.ReadFrom(io.LimitReader(resp.Body, maxWatchEvent+1)); err != nil {
+				return err
+			}
+			if b.Len() > maxWatchEvent {
+				return errBodyTooLarge
+			}
+			return unmarshalProtobuf(b.Bytes(), "PartialObjectMetadata", meta)
+		}
 		if _, err := b.ReadFrom(resp.Body); err != nil {
 			return err
-		}
-		if isProto {
-			return unmarshalProtobuf(b.Bytes(), "PartialObjectMetadata", meta)
 		}
 		return unmarshal(b.Bytes(), into)
 	}

@@ -32,15 +32,15 @@ func unmarshalProtobuf(b []byte, kind string, into interface {
 	envelope := envelopes.Get().(*runtime.Unknown)
 	defer func() {
 		if cap(envelope.Raw) <= maxPooledBody {
+			*envelope = runtime.Unknown{Raw: envelope.Raw[:0]}
 			envelopes.Put(envelope)
 		}
 	}()
-	*envelope = runtime.Unknown{Raw: envelope.Raw[:0]}
 	if err := envelope.Unmarshal(data); err != nil {
 		return misread(err)
 	}
 	if envelope.Kind != kind || envelope.ContentEncoding != "" {
-		return fmt.Errorf("%w: it is %s %s", errUndecodable, printable(envelope.ContentEncoding), printable(envelope.Kind))
+		return fmt.Errorf("%w: it is of another kind, or compressed", errUndecodable)
 	}
 	into.Reset()
 	return misread(into.Unmarshal(envelope.Raw))
@@ -54,11 +54,19 @@ func misread(err error) error {
 	return fmt.Errorf("%w: %w", errUndecodable, err)
 }
 
-// statusJSON is a Status in protobuf as JSON; nothing where it is none.
-func statusJSON(b []byte) []byte {
+// statusJSON is a Status in protobuf as JSON, without credentials that its words may have; nothing where it is none. In JSON, what has a
+// quotation mark in it would not be found any more.
+func statusJSON(b []byte, credentials []string) []byte {
 	var s metav1.Status
 	if unmarshalProtobuf(b, "Status", &s) != nil {
 		return nil
+	}
+	clean := func(text string) string { return string(scrub([]byte(text), credentials)) }
+	s.Message = clean(s.Message)
+	if s.Details != nil {
+		for i := range s.Details.Causes {
+			s.Details.Causes[i].Message = clean(s.Details.Causes[i].Message)
+		}
 	}
 	s.TypeMeta = metav1.TypeMeta{Kind: "Status", APIVersion: "v1"}
 	out, _ := json.Marshal(s) // it is made of text and numbers

@@ -2,8 +2,11 @@ package remote
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
+	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -53,6 +56,44 @@ func TestInTurn(t *testing.T) {
 	g.awaitNoConnections(t)
 }
 
+// TestInTurnOverHTTP2: a server that speaks no HTTP/1.1 is spoken to over HTTP/2, and asked only once.
+func TestInTurnOverHTTP2(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	protos, hellos := map[string]int{}, 0
+	g := faulty(t, Options{}, func(n int, w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		protos[r.Proto]++
+		mu.Unlock()
+		if body, err := io.ReadAll(r.Body); err != nil || string(body) != "{}" {
+			t.Errorf("the body is %q, %v", body, err)
+		}
+		says(200, pod)(n, w, r)
+	})
+	g.server.TLS.GetConfigForClient = func(hello *tls.ClientHelloInfo) (*tls.Config, error) {
+		mu.Lock()
+		defer mu.Unlock()
+		hellos++
+		only := g.server.TLS.Clone()
+		only.GetConfigForClient, only.NextProtos = nil, []string{"h2"}
+		if !slices.Contains(hello.SupportedProtos, "h2") { // to which a server of Go would speak HTTP/1.1 without saying so
+			only.NextProtos = []string{"other"}
+		}
+		return only, nil
+	}
+	for range 2 {
+		err := g.Apply(cluster.InTurn(t.Context()), pods, "n", "p", []byte("{}"), ApplyOptions{Manager: "m"}, new(metav1.PartialObjectMetadata))
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	mu.Lock()
+	defer mu.Unlock()
+	if diff := cmp.Diff(map[string]int{"HTTP/2.0": 2}, protos); diff != "" || hellos != 2 {
+		t.Errorf("%d connections, protocols (-want +got):\n%s", hellos, diff)
+	}
+}
+
 // wire is an object as Kubernetes' protobuf.
 func wire(t testing.TB, kind string, object interface{ Marshal() ([]byte, error) }) string {
 	t.Helper()
@@ -73,6 +114,7 @@ const isWire = "Content-Type: application/vnd.kubernetes.protobuf;as=PartialObje
 func TestProtobuf(t *testing.T) {
 	t.Parallel()
 	meta := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: "n", Name: "p", Labels: map[string]string{"a": "b"}}}
+	huge := &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: strings.Repeat("x", maxWatchEvent)}}
 	good := wire(t, "PartialObjectMetadata", meta)
 	encoded := runtime.Unknown{TypeMeta: runtime.TypeMeta{Kind: "PartialObjectMetadata"}, Raw: []byte("x"), ContentEncoding: "gzip"}
 	gzipped, err := encoded.Marshal()
@@ -89,7 +131,8 @@ func TestProtobuf(t *testing.T) {
 	}{
 		"Metadata":     {says(200, good, isWire), nil, ""},
 		"OtherKind":    {says(200, wire(t, "Pod", meta), isWire), ErrUnexpected, "cannot be decoded"},
-		"Encoded":      {says(200, string(protobufPrefix)+string(gzipped), isWire), ErrUnexpected, "gzip"},
+		"Encoded":      {says(200, string(protobufPrefix)+string(gzipped), isWire), ErrUnexpected, "cannot be decoded"},
+		"TooLarge":     {says(200, wire(t, "PartialObjectMetadata", huge), isWire), ErrTooLarge, "answer too large"},
 		"NoPrefix":     {says(200, good[4:], isWire), ErrUnexpected, "not Kubernetes' protobuf"},
 		"JSONInside":   {says(200, pod, isWire), ErrUnexpected, "not Kubernetes' protobuf"},
 		"NoName":       {says(200, wire(t, "PartialObjectMetadata", &metav1.PartialObjectMetadata{}), isWire), ErrUnexpected, "it is no object"},
@@ -139,7 +182,7 @@ func FuzzProtobuf(f *testing.F) {
 	f.Add([]byte(wire(f, "PartialObjectMetadata", &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Name: "p", Labels: map[string]string{"a": "b"}}})))
 	f.Add([]byte(wire(f, "Status", &metav1.Status{Status: "Failure", Reason: "Invalid", Details: &metav1.StatusDetails{Name: "p"}})))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		_ = statusJSON(data)
+		_ = statusJSON(data, nil)
 		var m, again metav1.PartialObjectMetadata
 		if unmarshalProtobuf(data, "PartialObjectMetadata", &m) != nil {
 			return

@@ -220,9 +220,6 @@ func (o *observation) report(change func(*v1beta2.ModuleStatus)) status.Report {
 // work lets the component reconciler install, change or remove the module.
 func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) engine.Result {
 	log := logr.FromContextOrDiscard(ctx)
-	if r.InWave() {
-		ctx = cluster.InTurn(ctx)
-	}
 	suspect := c.o.Suspects.Take(o.key)
 	o.shaky = r.Shaky()
 	if o.component.Template.Reconciler != "" {
@@ -249,7 +246,11 @@ func (c *Controller) work(ctx context.Context, r *engine.Run, o *observation) en
 	}
 	defer c.o.Working(o.name, o.key.Component)()
 	log.V(1).Info("Reconciling", "deleting", o.component.Deleting, "version", o.desired.Version)
-	result := c.reconcilerOf(o).Reconcile(ctx, req)
+	working := ctx
+	if req.Installed != nil && o.component.Template.Reconciler == "" && r.InWave() { // others may ask as many things as they like at once
+		working = cluster.InTurn(ctx)
+	}
+	result := c.reconcilerOf(o).Reconcile(working, req)
 	if result.Outcome != reconciler.OutcomeDone && suspect {
 		c.o.Suspects.Add(o.key)
 	}
@@ -323,7 +324,7 @@ func (c *Controller) checkpoint(ctx context.Context, r *engine.Run, o *observati
 		if o.current == nil || o.current.InputDigest == "" || (o.unchanged() && !o.component.Deleting) {
 			return nil
 		}
-		back := r.Away() // others may use the time
+		back := r.GiveWay()
 		end, err := c.o.Journal.Begin(ctx, o.entry())
 		back()
 		if err != nil {
