@@ -10,8 +10,8 @@ func (r *Results) conclude() {
 		r.Figures["change_p50_ms"], r.Figures["change_p99_ms"] = median(r.Changes, p50), median(r.Changes, p99)
 	}
 	if len(r.Upgrades) > 0 {
-		r.Figures["upgrade_cpu_ratio"] = median(r.Upgrades, func(u Upgrade) float64 { return u.Product.perObject() / u.Loop.perObject() })
-		r.Figures["upgrade_throughput_ratio"] = median(r.Upgrades, func(u Upgrade) float64 { return u.Product.perSecond() / u.Loop.perSecond() })
+		r.Figures["upgrade_cpu_ratio"] = median(r.Upgrades, func(u Upgrade) float64 { return u.Product.perObject() / u.loop().perObject() })
+		r.Figures["upgrade_throughput_ratio"] = median(r.Upgrades, func(u Upgrade) float64 { return u.Product.perSecond() / u.loop().perSecond() })
 	}
 	if r.Burst != nil {
 		r.Figures["predecessor_load_factor"] = r.Burst.factor()

@@ -44,7 +44,7 @@ func TestSmallFleet(t *testing.T) {
 	if w := r.Changes[0]; len(r.Changes) != 1 || w.Lost != 0 || len(w.Samples) != o.changes || w.P50 <= 0 || w.Share["etcd"] <= 0 {
 		t.Errorf("changes: %+v", r.Changes)
 	}
-	if u := r.Upgrades[0]; u.Requests["apply"] < 4*o.objects || u.Loop.Objects != 3*o.objects || u.Share[productShare] <= 0 {
+	if u := r.Upgrades[0]; u.Requests["apply"] < 4*o.objects || u.Before.Objects != 3*o.objects || u.After.Objects != 3*o.objects || u.Share[productShare] <= 0 {
 		t.Errorf("upgrade: %+v", u)
 	}
 	if u := r.Burst; u.Operations != 6 || u.Requests["apply"] < 6 || r.Figures["predecessor_load_factor"] <= 0 {
@@ -93,7 +93,7 @@ func TestConclusions(t *testing.T) {
 			Planned: spreadOf([]float64{9, 11}), Field: &Each{Requests: 60, CPU: 8, Wall: 30},
 			Made: &Made{Spread: spreadOf([]float64{5, 15}), Runtimes: 1, Each: Each{Requests: 6, CPU: 2, Wall: 10}},
 		},
-		Upgrades: []Upgrade{{Product: Applied{Objects: 100, Seconds: 2, CPU: 4}, Loop: Applied{Objects: 100, Seconds: 1, CPU: 2}}},
+		Upgrades: []Upgrade{{Product: Applied{Objects: 100, Seconds: 2, CPU: 4}, Before: loopOf(100, 0.5, 1), After: loopOf(100, 1.5, 3)}},
 		Burst:    &Burst{Operations: 2000, Seconds: 10, Share: map[string]float64{productShare: 15}},
 		Sick: &Sick{
 			Runtimes: 10, Requests: &SickRequests{Requests: 40, Minutes: 2}, Each: &SickEach{LogLines: 3, StatusWrites: 1, Flapped: 2},
@@ -163,4 +163,8 @@ func TestLedger(t *testing.T) {
 	if statuses, most, flapped := l.of([]string{"a", "b"}); statuses != 2 || most != 2 || flapped != 1 {
 		t.Errorf("%d writes, at most %d; %d flapped", statuses, most, flapped)
 	}
+}
+
+func loopOf(objects int, seconds, cpu float64) Loop {
+	return Loop{Applied: Applied{Objects: objects, Seconds: seconds, CPU: cpu}}
 }

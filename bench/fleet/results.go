@@ -136,14 +136,26 @@ type Applied struct {
 func (a Applied) perObject() float64 { return a.CPU / float64(max(a.Objects, 1)) }
 func (a Applied) perSecond() float64 { return float64(a.Objects) / a.Seconds }
 
-// Upgrade of one module on all runtimes, and the loop after it.
+// Upgrade of one module on all runtimes, and the loops before and after it.
 type Upgrade struct {
-	Product   Applied            `json:"product"`
-	Requests  map[string]int     `json:"requests"`
-	API       map[string]int     `json:"requestsToTheControlPlane"`
-	Share     map[string]float64 `json:"cpuSecondsOfAll"`
-	Loop      Applied            `json:"loop"`
-	LoopShare map[string]float64 `json:"cpuSecondsOfAllInLoop"`
+	Product  Applied            `json:"product"`
+	Requests map[string]int     `json:"requests"`
+	API      map[string]int     `json:"requestsToTheControlPlane"`
+	Share    map[string]float64 `json:"cpuSecondsOfAll"`
+	Before   Loop               `json:"loopBefore"`
+	After    Loop               `json:"loopAfter"`
+}
+
+// Loop is what the bare loop did.
+type Loop struct {
+	Applied
+	Share map[string]float64 `json:"cpuSecondsOfAll"`
+}
+
+// loop is the mean of the two loops: the machine's speed changes from one minute to the next.
+func (u Upgrade) loop() Applied {
+	a, b := u.Before.Applied, u.After.Applied
+	return Applied{Objects: a.Objects + b.Objects, Seconds: a.Seconds + b.Seconds, CPU: a.CPU + b.CPU}
 }
 
 // Burst is a change of all modules of some runtimes at once, on a share of a core. Started is when the last was changed.

@@ -158,9 +158,12 @@ func (r *Results) printUpgrades(w io.Writer) {
 	row := func(name string, a Applied, share map[string]float64) {
 		fmt.Fprintf(w, "%s\t%d\t%.1f\t%.0f\t%.1f\t%.1f\t%.0f\t%s\t\n", name, a.Objects, a.Seconds, a.perSecond(), a.Reported, a.CPU, 1e6*a.perObject(), shareLine(share))
 	}
-	for _, u := range r.Upgrades {
+	for i, u := range r.Upgrades {
+		if i == 0 {
+			row("bare loop", u.Before.Applied, u.Before.Share)
+		}
 		row("product", u.Product, u.Share)
-		row("bare loop", u.Loop, u.LoopShare)
+		row("bare loop", u.After.Applied, u.After.Share)
 	}
 	fmt.Fprintln(w) // columns of their own
 	for _, u := range r.Upgrades {

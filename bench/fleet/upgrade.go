@@ -15,19 +15,18 @@ import (
 // upgradePoll is the time between two looks at how much is applied: the simulator adds up all clusters for each, and has better to do.
 const upgradePoll = 250 * time.Millisecond
 
-// upgrade has a module upgraded on all runtimes, and compares that with a bare loop of the same requests, in turn.
+// upgrade has a module upgraded on all runtimes, and compares that with bare loops of the same requests, before and after.
 func (b *bench) upgrade(ctx context.Context) error {
 	objects, err := b.prepareLoop(ctx)
 	if err != nil {
 		return err
 	}
+	before, err := b.runLoop(ctx, objects, 0)
+	if err != nil {
+		return err
+	}
 	for i := range b.o.turns {
-		release := fmt.Sprintf("%d.0.0", i+2)
-		bodies, err := patches(objects, release)
-		if err != nil {
-			return err
-		}
-		u := Upgrade{}
+		u := Upgrade{Before: before}
 		if err := b.quiet(ctx); err != nil {
 			return err
 		}
@@ -36,7 +35,7 @@ func (b *bench) upgrade(ctx context.Context) error {
 			return err
 		}
 		u.Share, err = b.spend(func() error {
-			u.Product, u.Requests, err = b.upgradeAll(ctx, release)
+			u.Product, u.Requests, err = b.upgradeAll(ctx, fmt.Sprintf("%d.0.0", i+2))
 			return err
 		})
 		if err != nil {
@@ -46,19 +45,29 @@ func (b *bench) upgrade(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if err := b.quiet(ctx); err != nil {
+		if u.After, err = b.runLoop(ctx, objects, i+1); err != nil {
 			return err
 		}
-		u.LoopShare, err = b.spend(func() error {
-			u.Loop, err = b.loop(ctx, bodies)
-			return err
-		})
-		if err != nil {
-			return err
-		}
+		before = u.After
 		b.results.Upgrades = append(b.results.Upgrades, u)
 	}
 	return nil
+}
+
+// runLoop has the loop apply the objects of one more release, when all is quiet.
+func (b *bench) runLoop(ctx context.Context, objects []object, turn int) (l Loop, err error) {
+	bodies, err := patches(objects, fmt.Sprintf("%d.0.0", turn+2))
+	if err != nil {
+		return l, err
+	}
+	if err := b.quiet(ctx); err != nil {
+		return l, err
+	}
+	l.Share, err = b.spend(func() error {
+		l.Applied, err = b.loop(ctx, bodies)
+		return err
+	})
+	return l, err
 }
 
 // upgradeAll publishes a version of the last module, and waits until all have it.
