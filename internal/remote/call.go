@@ -13,14 +13,17 @@ import (
 
 // request is one call, which may take several HTTP requests.
 type request struct {
-	verb, target string
-	method, path string
-	rawQuery     string     // of the URL
-	query        url.Values // instead, where it changes between attempts
-	accept       string
-	contentType  string
-	body         []byte
-	etag         string // for If-None-Match
+	verb, method, path string
+	// target is what messages say that the request is to; of an object, kind, namespace and name say it.
+	target          string
+	kind            Resource
+	namespace, name string
+	rawQuery        string     // of the URL
+	query           url.Values // instead, where it changes between attempts
+	accept          string
+	contentType     string
+	body            []byte
+	etag            string // for If-None-Match
 	// idempotent says that a repetition does no harm even if the first attempt was processed.
 	idempotent bool
 	// lasts is how long the answer may go on: that of a watch does, beyond the deadline of a call. 0 for all others.
@@ -33,7 +36,11 @@ type request struct {
 type decoder func(*http.Response) error
 
 func (q *request) fail(r Reason, code int, err error) *Error {
-	return &Error{Reason: r, Verb: q.verb, Target: q.target, Code: code, Err: err}
+	target := q.target
+	if target == "" {
+		target = groupKind(q.kind) + " " + qualified(q.namespace, q.name)
+	}
+	return &Error{Reason: r, Verb: q.verb, Target: target, Code: code, Err: err}
 }
 
 // interrupted is the end of the caller's context, for a cause, perhaps while a failure was about to be retried.
@@ -82,15 +89,19 @@ func (c *Client) delay(attempt int, err *Error) time.Duration {
 
 // attempt makes one HTTP request.
 func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error {
-	req, err := q.httpRequest(ctx)
-	if err != nil {
-		return q.fail(ReasonInvalid, 0, err)
-	}
-	c.impersonate(req.Header)
-	resp, reqCtx, err := c.gate.send(req, q.verb, q.lasts)
+	resp, reqCtx, err := c.gate.send(ctx, q.verb, q.lasts, func(ctx context.Context) (*http.Request, error) {
+		req, err := q.httpRequest(ctx)
+		if err == nil {
+			c.impersonate(req.Header)
+		}
+		return req, err
+	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return q.interrupted(context.Cause(ctx), nil)
+		}
+		if unmade := (*unmadeError)(nil); errors.As(err, &unmade) {
+			return q.fail(ReasonInvalid, 0, unmade.cause)
 		}
 		if refused := new(refusal); errors.As(err, &refused) {
 			return q.interrupted(refused.cause, nil)
@@ -127,12 +138,12 @@ func (q *request) httpRequest(ctx context.Context) (*http.Request, error) {
 	if accept == "" {
 		accept = acceptJSON
 	}
-	req.Header.Set("Accept", accept)
+	req.Header["Accept"] = []string{accept} // in the canonical form: see http.Header
 	if q.contentType != "" {
-		req.Header.Set("Content-Type", q.contentType)
+		req.Header["Content-Type"] = []string{q.contentType}
 	}
 	if q.etag != "" {
-		req.Header.Set("If-None-Match", q.etag)
+		req.Header["If-None-Match"] = []string{q.etag}
 	}
 	return req, nil
 }

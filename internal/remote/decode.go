@@ -27,8 +27,10 @@ func checkJSON(resp *http.Response) error {
 
 // discard reads the answer to its end, so that its connection can be used again and a broken one is noticed.
 func discard(resp *http.Response) error {
-	if err := checkJSON(resp); err != nil && !isProtobuf(resp) {
-		return err
+	if !isProtobuf(resp) {
+		if err := checkJSON(resp); err != nil {
+			return err
+		}
 	}
 	_, err := io.Copy(io.Discard, resp.Body)
 	return err
@@ -39,8 +41,10 @@ func decodeInto(into any) decoder {
 	meta, _ := into.(*metav1.PartialObjectMetadata)
 	return func(resp *http.Response) error {
 		isProto := meta != nil && isProtobuf(resp)
-		if err := checkJSON(resp); err != nil && !isProto {
-			return err
+		if !isProto {
+			if err := checkJSON(resp); err != nil {
+				return err
+			}
 		}
 		b := bodies.Get().(*bytes.Buffer)
 		defer func() {

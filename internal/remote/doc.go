@@ -50,6 +50,6 @@
 // # Imports
 //
 // The package implements the contract of internal/cluster. It may import that, internal/kind, k8s.io/apimachinery,
-// k8s.io/client-go, the discovery types of k8s.io/api, controller-runtime's client and golang.org/x/time/rate; nothing
+// k8s.io/client-go, the discovery types of k8s.io/api, controller-runtime's client, go.yaml.in/yaml/v2 and golang.org/x/time/rate; nothing
 // else of this repository.
 package remote

@@ -150,7 +150,11 @@ func isProtobuf(resp *http.Response) bool { return isOf(resp, "application/vnd.k
 
 // isOf says whether an answer is of a media type.
 func isOf(resp *http.Response, mediaType string) bool {
-	is, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
+	header := resp.Header.Get("Content-Type")
+	if header == mediaType { // as it nearly always is
+		return true
+	}
+	is, _, err := mime.ParseMediaType(header)
 	return err == nil && is == mediaType
 }
 

@@ -114,51 +114,56 @@ func withoutURL(err error) error {
 
 // RoundTrip sends a request. Errors are the transport's, or context.Cause of the request's context.
 func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
-	own := req.WithContext(req.Context())
-	own.Header = req.Header.Clone()
-	resp, _, err := g.send(own, verbOf(req), 0)
+	sent := false
+	resp, _, err := g.send(req.Context(), verbOf(req), 0, func(ctx context.Context) (*http.Request, error) {
+		sent = true
+		own, url := req.WithContext(ctx), *req.URL
+		own.Header, own.URL = req.Header.Clone(), &url
+		return own, nil
+	})
+	if !sent && req.Body != nil {
+		_ = req.Body.Close()
+	}
 	return resp, err
 }
 
-// send is RoundTrip for a request that counts as a verb, whose header may be added to; the context that it returns ends when the
-// request's deadline does. The answer to a watch lasts longer than that: once it has begun, it takes no slot from others, and its size
-// has no bound.
-func (g *gate) send(req *http.Request, verb string, lasts time.Duration) (*http.Response, context.Context, error) {
-	ctx := req.Context()
+// send makes a request that counts as a verb and sends it; request is called once it is its turn, with a context that ends when the
+// request's deadline does, which is returned, too. URL and header of the request are changed. The answer to a watch lasts longer than
+// that: once it has begun, it takes no slot from others, and its size has no bound.
+func (g *gate) send(
+	ctx context.Context, verb string, lasts time.Duration, request func(context.Context) (*http.Request, error),
+) (*http.Response, context.Context, error) {
 	ok, answered := false, g.ask(ctx)
 	defer func() { answered(ok) }()
 	if err := g.enter(ctx); err != nil {
-		closeBody(req)
 		return nil, ctx, err
 	}
 	if err := g.admit(); err != nil {
 		<-g.slots
-		closeBody(req)
 		return nil, ctx, &refusal{err}
 	}
-	gen := g.acquire()
-	g.counter.add(verb)
+	b := &body{gate: g, gen: g.acquire(), left: boundOf(verb)}
 	ctx, extend, cancel := g.deadline(ctx, lasts)
-	leave := sync.OnceFunc(func() { <-g.slots })
-	end := sync.OnceFunc(func() {
-		cancel()
-		g.release(gen)
-		leave()
-	})
-	resp, err := gen.transport.RoundTrip(gen.address(req.WithContext(ctx)))
+	b.cancel = cancel
+	req, err := request(ctx)
 	if err != nil {
-		end()
+		b.end()
+		return nil, ctx, &unmadeError{err}
+	}
+	g.counter.add(verb)
+	resp, err := b.gen.transport.RoundTrip(b.gen.address(req))
+	if err != nil {
+		b.end()
 		return nil, ctx, err
 	}
 	g.heard.Store(time.Now().UnixNano())
 	ok = works(resp.StatusCode)
-	left := boundOf(verb)
 	if lasts > 0 && resp.StatusCode == http.StatusOK {
 		extend()
-		leave()
-		left = math.MaxInt64 // its reader bounds each event
+		b.leave()
+		b.left = math.MaxInt64 // its reader bounds each event
 	}
-	resp.Body = &body{ReadCloser: resp.Body, left: left, end: end, gen: gen}
+	b.ReadCloser, resp.Body = resp.Body, b
 	return resp, ctx, nil
 }
 
@@ -201,6 +206,12 @@ type refusal struct{ cause error }
 func (r *refusal) Error() string { return r.cause.Error() }
 func (r *refusal) Unwrap() error { return r.cause }
 
+// unmadeError says that there is no such request.
+type unmadeError struct{ cause error }
+
+func (e *unmadeError) Error() string { return e.cause.Error() }
+func (e *unmadeError) Unwrap() error { return e.cause }
+
 func (g *gate) acquire() *generation {
 	g.mu.Lock()
 	defer g.mu.Unlock()
@@ -237,12 +248,15 @@ func (g *gate) close() {
 	utilnet.CloseIdleConnectionsFor(gen.transport)
 }
 
-// address directs a request, whose URL has a path only, to the generation's server, with its credentials. req and its header are changed.
+// address directs a request, whose URL has a path only, to the generation's server, with its credentials. req, its URL and its header are
+// changed.
 func (gen *generation) address(req *http.Request) *http.Request {
-	u := *req.URL
+	u := req.URL
 	u.Scheme, u.Host = gen.base.Scheme, gen.base.Host
-	u.Path, u.RawPath = strings.TrimSuffix(gen.base.Path, "/")+"/"+strings.TrimPrefix(u.Path, "/"), ""
-	req.URL, req.Host = &u, ""
+	if prefix := strings.TrimSuffix(gen.base.Path, "/"); prefix != "" || !strings.HasPrefix(u.Path, "/") {
+		u.Path = prefix + "/" + strings.TrimPrefix(u.Path, "/")
+	}
+	u.RawPath, req.Host = "", ""
 	for name, values := range gen.header {
 		if len(req.Header[name]) == 0 {
 			req.Header[name] = values
@@ -261,18 +275,30 @@ func boundOf(verb string) int64 {
 	return maxObjectBody
 }
 
-func closeBody(req *http.Request) {
-	if req.Body != nil {
-		_ = req.Body.Close()
-	}
-}
-
 // body bounds an answer and ends its request when it is closed.
 type body struct {
 	io.ReadCloser
 	left int64
-	end  func()
-	gen  *generation
+
+	gate        *gate
+	gen         *generation
+	cancel      func()
+	gone, ended atomic.Bool
+}
+
+// leave gives the request's slot to another.
+func (b *body) leave() {
+	if !b.gone.Swap(true) {
+		<-b.gate.slots
+	}
+}
+
+func (b *body) end() {
+	if !b.ended.Swap(true) {
+		b.cancel()
+		b.gate.release(b.gen)
+		b.leave()
+	}
 }
 
 func (b *body) Read(p []byte) (int, error) {

@@ -3,10 +3,10 @@ package remote
 import (
 	"crypto/tls"
 	"crypto/x509"
+	"encoding/base64"
 	"errors"
 	"fmt"
 	"io"
-	"maps"
 	"net"
 	"net/http"
 	"net/url"
@@ -15,9 +15,8 @@ import (
 	"slices"
 	"strings"
 
+	yaml "go.yaml.in/yaml/v2"
 	"k8s.io/client-go/rest"
-	"k8s.io/client-go/tools/clientcmd"
-	"k8s.io/client-go/tools/clientcmd/api"
 )
 
 // maxKubeconfig bounds a kubeconfig. Those of people with hundreds of clusters have a few 100 KiB.
@@ -76,15 +75,88 @@ func LoadKubeconfig(data []byte, context string) (*rest.Config, error) {
 	case len(strings.TrimSpace(string(data))) == 0:
 		return nil, &KubeconfigError{Problem: "it is empty"}
 	}
-	config, err := clientcmd.Load(data)
-	if err != nil {
-		return nil, &KubeconfigError{Problem: "it is not a valid kubeconfig (YAML or JSON of kind Config, apiVersion v1)" + lineOf(err)}
+	var f kubeconfigFile
+	if err := yaml.Unmarshal(data, &f); err != nil {
+		return nil, &KubeconfigError{Problem: invalid + lineOf(err)}
 	}
-	e, err := pick(config, context)
+	if (f.Kind != "" && f.Kind != "Config") || (f.APIVersion != "" && f.APIVersion != "v1") {
+		return nil, &KubeconfigError{Problem: invalid}
+	}
+	e, err := f.pick(context)
 	if err != nil {
 		return nil, err
 	}
 	return e.restConfig()
+}
+
+const invalid = "it is not a valid kubeconfig (YAML or JSON of kind Config, apiVersion v1)"
+
+// kubeconfigFile is what is read of a kubeconfig (k8s.io/client-go/tools/clientcmd/api/v1.Config), for that of each runtime is read
+// each time that it is connected to: clientcmd makes JSON of the YAML, decodes that twice, and converts it.
+type kubeconfigFile struct {
+	APIVersion     string         `yaml:"apiVersion"`
+	Kind           string         `yaml:"kind"`
+	CurrentContext string         `yaml:"current-context"`
+	Contexts       []namedContext `yaml:"contexts"`
+	Clusters       []namedCluster `yaml:"clusters"`
+	Users          []namedUser    `yaml:"users"`
+}
+
+type namedContext struct {
+	Name    string `yaml:"name"`
+	Context struct {
+		Cluster string `yaml:"cluster"`
+		User    string `yaml:"user"`
+	} `yaml:"context"`
+}
+
+type namedCluster struct {
+	Name    string       `yaml:"name"`
+	Cluster clusterEntry `yaml:"cluster"`
+}
+
+type clusterEntry struct {
+	Server                   string  `yaml:"server"`
+	TLSServerName            string  `yaml:"tls-server-name"`
+	InsecureSkipTLSVerify    bool    `yaml:"insecure-skip-tls-verify"`
+	CertificateAuthority     string  `yaml:"certificate-authority"`
+	CertificateAuthorityData encoded `yaml:"certificate-authority-data"`
+	ProxyURL                 string  `yaml:"proxy-url"`
+}
+
+type namedUser struct {
+	Name string    `yaml:"name"`
+	User userEntry `yaml:"user"`
+}
+
+type userEntry struct {
+	ClientCertificate     string              `yaml:"client-certificate"`
+	ClientCertificateData encoded             `yaml:"client-certificate-data"`
+	ClientKey             string              `yaml:"client-key"`
+	ClientKeyData         encoded             `yaml:"client-key-data"`
+	Token                 string              `yaml:"token"`
+	TokenFile             string              `yaml:"tokenFile"`
+	Username              string              `yaml:"username"`
+	Password              string              `yaml:"password"`
+	Impersonate           string              `yaml:"as"`
+	ImpersonateUID        string              `yaml:"as-uid"`
+	ImpersonateGroups     []string            `yaml:"as-groups"`
+	ImpersonateUserExtra  map[string][]string `yaml:"as-user-extra"`
+	Exec                  any                 `yaml:"exec"`
+	AuthProvider          any                 `yaml:"auth-provider"`
+}
+
+// encoded is bytes that are written as text (RFC 4648, 4).
+type encoded []byte
+
+// UnmarshalYAML reads the text.
+func (b *encoded) UnmarshalYAML(read func(any) error) (err error) {
+	var text string
+	if err := read(&text); err != nil {
+		return err
+	}
+	*b, err = base64.StdEncoding.DecodeString(text)
+	return err
 }
 
 var yamlLine = regexp.MustCompile(`\bline \d+\b`)
@@ -100,41 +172,72 @@ func lineOf(err error) string {
 // entries are what one context of a kubeconfig consists of.
 type entries struct {
 	clusterName, userName string
-	cluster               *api.Cluster
-	user                  *api.AuthInfo
+	cluster               *clusterEntry
+	user                  *userEntry
 }
 
 // pick finds the entries of a context.
-func pick(config *api.Config, name string) (*entries, error) {
+func (f *kubeconfigFile) pick(name string) (*entries, error) {
 	where := fmt.Sprintf("context %.100q", name)
 	if name == "" {
-		name, where = config.CurrentContext, fmt.Sprintf("current-context %.100q", config.CurrentContext)
+		name, where = f.CurrentContext, fmt.Sprintf("current-context %.100q", f.CurrentContext)
 	}
-	c := config.Contexts[name]
 	switch {
-	case len(config.Contexts) == 0:
+	case len(f.Contexts) == 0:
 		return nil, &KubeconfigError{Problem: "it has no contexts: is it a kubeconfig?"}
 	case name == "":
-		return nil, &KubeconfigError{Where: "current-context", Problem: "it is not set: name a context, " + oneOf(config.Contexts)}
-	case c == nil:
-		return nil, &KubeconfigError{Where: where, Problem: "there is no such context: name " + oneOf(config.Contexts)}
+		return nil, &KubeconfigError{Where: "current-context", Problem: "it is not set: name a context, " + f.oneOf()}
 	}
-	e := &entries{clusterName: c.Cluster, userName: c.AuthInfo, cluster: config.Clusters[c.Cluster], user: config.AuthInfos[c.AuthInfo]}
-	if e.cluster == nil {
-		return nil, &KubeconfigError{Where: where + ": cluster", Problem: fmt.Sprintf("there is no cluster %.100q", c.Cluster)}
+	c, err := only(f.Contexts, "context", name, func(c *namedContext) string { return c.Name })
+	if err != nil {
+		return nil, err
 	}
-	if e.user == nil && c.AuthInfo != "" {
-		return nil, &KubeconfigError{Where: where + ": user", Problem: fmt.Sprintf("there is no user %.100q", c.AuthInfo)}
+	if c == nil {
+		return nil, &KubeconfigError{Where: where, Problem: "there is no such context: name " + f.oneOf()}
 	}
-	if e.user == nil {
-		e.user = &api.AuthInfo{}
+	e := &entries{clusterName: c.Context.Cluster, userName: c.Context.User, user: &userEntry{}}
+	cluster, err := only(f.Clusters, "cluster", e.clusterName, func(c *namedCluster) string { return c.Name })
+	if err != nil {
+		return nil, err
+	}
+	if cluster == nil {
+		return nil, &KubeconfigError{Where: where + ": cluster", Problem: fmt.Sprintf("there is no cluster %.100q", e.clusterName)}
+	}
+	e.cluster = &cluster.Cluster
+	user, err := only(f.Users, "user", e.userName, func(u *namedUser) string { return u.Name })
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case user != nil:
+		e.user = &user.User
+	case e.userName != "":
+		return nil, &KubeconfigError{Where: where + ": user", Problem: fmt.Sprintf("there is no user %.100q", e.userName)}
 	}
 	return e, nil
 }
 
+// only is the entry of a name, nil if there is none. Which of two is meant, nobody knows.
+func only[T any](entries []T, what, name string, nameOf func(*T) string) (found *T, err error) {
+	for i := range entries {
+		switch e := &entries[i]; {
+		case nameOf(e) != name:
+		case found != nil:
+			return nil, &KubeconfigError{Where: fmt.Sprintf("%s %.100q", what, name), Problem: "there are two of this name: remove or rename one"}
+		default:
+			found = e
+		}
+	}
+	return found, nil
+}
+
 // oneOf lists the contexts, at most 20 of them.
-func oneOf(contexts map[string]*api.Context) string {
-	names := slices.Sorted(maps.Keys(contexts))
+func (f *kubeconfigFile) oneOf() string {
+	names := make([]string, len(f.Contexts))
+	for i := range f.Contexts {
+		names[i] = f.Contexts[i].Name
+	}
+	slices.Sort(names)
 	more := ""
 	if len(names) > 20 {
 		more = fmt.Sprintf(" … (%d in all)", len(names))

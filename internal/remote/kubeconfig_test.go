@@ -2,14 +2,27 @@ package remote
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/x509"
 	"encoding/base64"
+	"encoding/pem"
 	"errors"
 	"fmt"
+	"math/big"
 	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"k8s.io/apimachinery/pkg/api/equality"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+	"sigs.k8s.io/yaml"
 
 	"github.com/kyma-project/mothership/internal/infra/local/localtest"
 )
@@ -60,6 +73,10 @@ func TestKubeconfigRefusals(t *testing.T) {
 		"ContextMissing":   {kubeconfig(server, ""), "staging", `kubeconfig: context "staging": there is no such context: name one of ["dev" "fine" "lost" "prod"]`},
 		"ClusterMissing":   {kubeconfig(server, ""), "prod", `kubeconfig: context "prod": cluster: there is no cluster "nowhere"`},
 		"UserMissing":      {kubeconfig(server, ""), "lost", `kubeconfig: context "lost": user: there is no user "nobody"`},
+		"TwoContexts":      {strings.Replace(kubeconfig(server, ""), "name: prod", "name: dev", 1), "", `kubeconfig: context "dev": there are two of this name: remove or rename one`},
+		"TwoClusters":      {strings.Replace(kubeconfig(server, ""), "name: good", "name: eu-1", 1), "", `kubeconfig: cluster "eu-1": there are two of this name`},
+		"TwoUsers":         {strings.Replace(kubeconfig(server, "token: hunter2"), "name: harmless", "name: admin", 1), "", `kubeconfig: user "admin": there are two of this name`},
+		"OtherVersion":     {strings.Replace(kubeconfig(server, ""), "apiVersion: v1", "apiVersion: v2", 1), "", "kubeconfig: it is not a valid kubeconfig"},
 		"ServerMissing":    {kubeconfig("", ""), "", `kubeconfig: cluster "eu-1": server: it is missing`},
 		"ServerNoURL":      {kubeconfig(`server: "eu-1:6443"`, ""), "", `cluster "eu-1": server: it is not a URL`},
 		"ServerWithUser":   {kubeconfig(`server: "https://u:hunter2@eu-1"`, ""), "", `cluster "eu-1": server: it carries credentials`},
@@ -149,8 +166,94 @@ func TestReadKubeconfig(t *testing.T) {
 	}
 }
 
-// FuzzLoadKubeconfig checks that whatever is taken starts no program, reads no file and verifies its server, and that no
-// error quotes a credential.
+// TestKubeconfigAsClientcmd reads what kubectl writes, every field of it.
+func TestKubeconfigAsClientcmd(t *testing.T) {
+	t.Parallel()
+	written, err := clientcmd.Write(api.Config{
+		CurrentContext: "b",
+		Clusters: map[string]*api.Cluster{"a": {Server: "https://a:1"}, "b": {
+			Server: "https://b:2", TLSServerName: "kube", CertificateAuthorityData: authority(t), ProxyURL: "https://p:3",
+		}},
+		AuthInfos: map[string]*api.AuthInfo{"a": {Exec: &api.ExecConfig{Command: "x"}}, "b": {
+			Username: "u", Password: "p", Impersonate: "i", ImpersonateUID: "7", ImpersonateGroups: []string{"g", "h"},
+			ImpersonateUserExtra: map[string][]string{"k": {"v", "w"}},
+		}, "c": {Token: "t"}},
+		Contexts: map[string]*api.Context{"a": {Cluster: "a", AuthInfo: "a"}, "b": {Cluster: "b", AuthInfo: "b"}, "c": {Cluster: "b", AuthInfo: "c"}},
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	inJSON, err := yaml.YAMLToJSON(written)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, data := range [][]byte{written, inJSON} {
+		for _, context := range []string{"", "c"} {
+			cfg, err := LoadKubeconfig(data, context)
+			if err != nil {
+				t.Fatal(err)
+			}
+			asClientcmd(t, data, context, cfg)
+		}
+	}
+}
+
+// asClientcmd checks that clientcmd takes the same from a kubeconfig, if it takes it at all: it wants text in quotation marks where it
+// could be a number.
+func asClientcmd(t *testing.T, data []byte, context string, cfg *rest.Config) {
+	t.Helper()
+	theirs, err := clientcmd.Load(data)
+	if err != nil {
+		return
+	}
+	c := theirs.Contexts[cmp.Or(context, theirs.CurrentContext)]
+	if c == nil || theirs.Clusters[c.Cluster] == nil {
+		t.Fatal("clientcmd has no such context")
+	}
+	cluster, user := theirs.Clusters[c.Cluster], theirs.AuthInfos[c.AuthInfo]
+	if user == nil {
+		user = &api.AuthInfo{}
+	}
+	want := rest.Config{
+		Host: cluster.Server, BearerToken: user.Token, Username: user.Username, Password: user.Password,
+		TLSClientConfig: rest.TLSClientConfig{
+			ServerName: cluster.TLSServerName, CAData: cluster.CertificateAuthorityData, CertData: user.ClientCertificateData, KeyData: user.ClientKeyData,
+		},
+		Impersonate: rest.ImpersonationConfig{
+			UserName: user.Impersonate, UID: user.ImpersonateUID, Groups: user.ImpersonateGroups, Extra: user.ImpersonateUserExtra,
+		},
+	}
+	is := *cfg
+	is.Proxy = nil
+	if !equality.Semantic.DeepEqual(want, is) {
+		t.Errorf("clientcmd takes another configuration:\n%#v\n%#v", want, is)
+	}
+	if (cluster.ProxyURL != "") != (cfg.Proxy != nil) {
+		t.Errorf("the proxy is %q", cluster.ProxyURL)
+	}
+	if user.Exec != nil || user.AuthProvider != nil || user.TokenFile != "" || user.ClientCertificate != "" || user.ClientKey != "" ||
+		cluster.InsecureSkipTLSVerify || cluster.CertificateAuthority != "" {
+		t.Errorf("what must not be was taken: %#v, %#v", cluster, user)
+	}
+}
+
+// authority is a certificate.
+func authority(t *testing.T) []byte {
+	t.Helper()
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := &x509.Certificate{SerialNumber: big.NewInt(1)}
+	der, err := x509.CreateCertificate(rand.Reader, c, c, key.Public(), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der})
+}
+
+// FuzzLoadKubeconfig checks that whatever is taken starts no program, reads no file and verifies its server, is what clientcmd takes, and
+// that no error quotes a credential.
 func FuzzLoadKubeconfig(f *testing.F) {
 	f.Add([]byte(kubeconfig(server, "token: hunter2")), "")
 	f.Add([]byte(kubeconfig(server+", certificate-authority: f", "client-key: f")), "dev")
@@ -175,6 +278,7 @@ func FuzzLoadKubeconfig(f *testing.F) {
 			cfg.CAFile != "" || cfg.CertFile != "" || cfg.KeyFile != "" || cfg.BearerTokenFile != "" {
 			t.Errorf("%+v was taken", cfg)
 		}
+		asClientcmd(t, data, context, cfg)
 		c, err := New(cfg, Options{})
 		if err != nil {
 			t.Fatalf("what was taken cannot be used: %v", err)

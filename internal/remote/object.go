@@ -49,7 +49,7 @@ func (c *Client) Create(ctx context.Context, r Resource, namespace string, body 
 	if err != nil {
 		return err
 	}
-	q.target = groupKind(r) + " " + qualified(namespace, nameIn(body))
+	q.name = nameIn(body)
 	q.body, q.contentType, q.accept = body, acceptJSON, acceptFor(into)
 	return c.call(ctx, q, object(into, r.GVK()))
 }
@@ -124,7 +124,7 @@ func writeQuery(manager string, dryRun bool) string {
 func objectRequest(verb, method string, r Resource, namespace, name string) (*request, error) {
 	q := &request{
 		verb: verb, method: method, path: resourcePath(r, namespace, name),
-		target: groupKind(r) + " " + qualified(namespace, name),
+		kind: r, namespace: namespace, name: name,
 		secret: r.Group == "" && r.Resource == "secrets",
 	}
 	if err := q.check(r, namespace, name); err != nil {

@@ -1,6 +1,7 @@
 package status
 
 import (
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -225,5 +226,27 @@ func TestNewerChangesLieOverOlder(t *testing.T) {
 	c.over(newer)
 	if c.modules["a"] == nil || c.modules["b"] != nil || c.modules["c"] == nil || c.evaluated["b"] != 2 || c.runtimeUID != "it" {
 		t.Errorf("%+v", c)
+	}
+}
+
+// A field that is compared by nobody would never be written.
+func TestEveryFieldOfAModuleIsCompared(t *testing.T) {
+	t.Parallel()
+	if !sameModule(v1beta2.ModuleStatus{WaitingFor: []string{}}, v1beta2.ModuleStatus{}) {
+		t.Error("an empty list is not the same as none")
+	}
+	for i := range reflect.TypeFor[v1beta2.ModuleStatus]().NumField() {
+		var m v1beta2.ModuleStatus
+		switch field := reflect.ValueOf(&m).Elem().Field(i); value := field.Addr().Interface().(type) {
+		case *[]string:
+			*value = []string{"x"}
+		case *metav1.Time:
+			*value = metav1.Unix(1, 0)
+		default:
+			field.SetString("x")
+		}
+		if sameModule(m, v1beta2.ModuleStatus{}) || sameModule(v1beta2.ModuleStatus{}, m) || !sameModule(m, m) {
+			t.Errorf("%+v is not told from a module without anything", m)
+		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"time"
 
@@ -132,7 +133,7 @@ func difference(old, next *v1beta2.KymaStatus) map[string]any {
 	for i := range is.NumField() {
 		name, _, _ := strings.Cut(is.Type().Field(i).Tag.Get("json"), ",")
 		switch field := is.Field(i); {
-		case equality.Semantic.DeepEqual(was.Field(i).Interface(), field.Interface()):
+		case isSame(was.Field(i).Interface(), field.Interface()):
 		case field.IsZero() || (field.Kind() == reflect.Slice && field.Len() == 0):
 			out[name] = nil
 		default:
@@ -140,6 +141,21 @@ func difference(old, next *v1beta2.KymaStatus) map[string]any {
 		}
 	}
 	return out
+}
+
+// isSame compares two values of a field. Modules are most of a status, and mostly the same.
+func isSame(a, b any) bool {
+	if was, ok := a.([]v1beta2.ModuleStatus); ok {
+		return slices.EqualFunc(was, b.([]v1beta2.ModuleStatus), sameModule)
+	}
+	return equality.Semantic.DeepEqual(a, b)
+}
+
+// sameModule is equality.Semantic.DeepEqual without reflection.
+func sameModule(a, b v1beta2.ModuleStatus) bool {
+	return a.Name == b.Name && a.Namespace == b.Namespace && a.Channel == b.Channel && a.Version == b.Version && a.State == b.State &&
+		a.Message == b.Message && slices.Equal(a.WaitingFor, b.WaitingFor) && a.InputDigest == b.InputDigest &&
+		a.BundleDigest == b.BundleDigest && a.Revision == b.Revision && a.LastTransitionTime.Equal(&b.LastTransitionTime)
 }
 
 // rest is how many times as long as a write has taken nothing is written to the same Kyma afterwards: the status of a Kyma with many
