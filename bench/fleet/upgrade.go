@@ -12,8 +12,9 @@ import (
 	"github.com/kyma-project/mothership/bench/internal/wait"
 )
 
-// upgradePoll is the time between two looks at how much is applied: the simulator adds up all clusters for each, and has better to do.
-const upgradePoll = 250 * time.Millisecond
+// upgradePoll is the time between two looks at how much is applied, for each cluster: the simulator adds up all of them for each look, and
+// has better to do.
+const upgradePoll = 25 * time.Microsecond
 
 // upgrade has a module upgraded on all runtimes, and compares that with bare loops of the same requests, before and after.
 func (b *bench) upgrade(ctx context.Context) error {
@@ -94,7 +95,7 @@ func (b *bench) upgradeAll(ctx context.Context, version string) (Applied, map[st
 	}
 	want := (b.fleet + 1) * b.o.objects
 	writes := want + b.fleet + 1 // the inventory of each is written once, after its objects
-	applying := wait.Patience{Bound: fleetPatience.Bound, Poll: upgradePoll}
+	applying := wait.Patience{Bound: fleetPatience.Bound, Poll: max(time.Duration(b.fleet)*upgradePoll, time.Millisecond)}
 	err = applying.Until(ctx, "all objects are applied", func(ctx context.Context) (bool, error) {
 		counts, err := b.sim.requests(ctx, false)
 		return counts["apply"] >= writes, err

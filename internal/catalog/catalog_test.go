@@ -221,15 +221,18 @@ func TestResolve(t *testing.T) {
 
 func check(t *testing.T, k *v1beta2.Kyma, want []string) {
 	t.Helper()
-	var got []string
+	var got, names []string
 	for _, m := range Resolve(k, full().In(space1)) {
-		got = append(got, line(m))
+		got, names = append(got, line(m)), append(names, m.Name)
 		if one, ok := ResolveOne(k, m.Name, full().In(space1)); !ok || line(one) != line(m) {
 			t.Errorf("alone it is %s", line(one))
 		}
 	}
 	if diff := cmp.Diff(slices.Sorted(slices.Values(want)), slices.Sorted(slices.Values(got))); diff != "" {
 		t.Errorf("(-want +got):\n%s", diff)
+	}
+	if diff := cmp.Diff(names, Names(k, full().In(space1))); diff != "" {
+		t.Errorf("Names says other ones (-want +got):\n%s", diff)
 	}
 	if _, ok := ResolveOne(k, "nobody", full().In(space1)); ok {
 		t.Error("a module is wanted that nobody has named")

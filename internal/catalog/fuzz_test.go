@@ -27,6 +27,13 @@ func FuzzResolve(f *testing.F) {
 			t.Errorf("the Kyma was changed:\n%s", diff)
 		}
 		r.Shuffle(len(objects), func(i, j int) { objects[i], objects[j] = objects[j], objects[i] })
+		var names []string
+		for _, m := range got {
+			names = append(names, m.Name)
+		}
+		if !slices.Equal(names, Names(k, store(objects...).In(space1))) {
+			t.Errorf("Names says others than %q", names)
+		}
 		if diff := cmp.Diff(got, Resolve(k, store(objects...).In(space1))); diff != "" {
 			t.Errorf("in another order:\n%s", diff)
 		}

@@ -1,6 +1,7 @@
 package informer
 
 import (
+	"bufio"
 	"context"
 	"errors"
 	"fmt"
@@ -71,11 +72,14 @@ func (s *stream[T, O]) Stop() {
 // ResultChan is where events come from. It is closed when the watch has ended.
 func (s *stream[T, O]) ResultChan() <-chan watch.Event { return s.out }
 
+// readAhead is how much is read at once: for each read of a few KiB, HTTP/2 tells the server that it may send as much again.
+const readAhead = 32 << 10
+
 func (s *stream[T, O]) run() {
 	defer close(s.out)
 	defer s.cancel()
 	defer s.body.Close()
-	dec := jsontext.NewDecoder(s.body, options)
+	dec := jsontext.NewDecoder(bufio.NewReaderSize(s.body, readAhead), options)
 	for {
 		e, err := next[T, O](dec)
 		if err != nil {

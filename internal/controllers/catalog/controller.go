@@ -135,12 +135,13 @@ func (c *Controller) concerned(namespace, module string) {
 		c.o.Log.Error(err, "Reading the Kymas that a change of the catalogue concerns", "module", module) // only before the cache is there
 		return
 	}
+	offered := c.o.Store.In(namespace)
 	for i := range kymas.Items {
 		k := &kymas.Items[i]
 		name := client.ObjectKeyFromObject(k)
-		for _, m := range catalog.Resolve(k, c.o.Store.In(namespace)) {
-			if m.Name == module || !ready(k, m.Name) {
-				c.o.Engine.Renew(fleet.ModuleKey(name, m.Name), engine.PriorityTrigger) // of the whole fleet: who changes one runtime goes first
+		for _, m := range catalog.Names(k, offered) {
+			if m == module || !ready(k, m) {
+				c.o.Engine.Renew(fleet.ModuleKey(name, m), engine.PriorityTrigger) // of the whole fleet: who changes one runtime goes first
 			}
 		}
 		c.o.Status.Review(k)
