@@ -21,6 +21,8 @@ import (
 	"k8s.io/apimachinery/pkg/runtime/schema"
 	"k8s.io/apimachinery/pkg/types"
 	"k8s.io/client-go/rest"
+
+	"github.com/kyma-project/mothership/internal/cluster"
 )
 
 // These tests talk to a server that misbehaves as a real one does on demand only.
@@ -114,6 +116,17 @@ const (
 	pod     = `{"kind":"Pod","apiVersion":"v1","metadata":{"name":"p","namespace":"n"}}`
 )
 
+// eachWay runs a test twice, once with a context in which one thing is asked after the other: each over another protocol.
+func eachWay(t *testing.T, name string, test func(t *testing.T, ctx context.Context)) {
+	t.Helper()
+	for way, in := range map[string]func(context.Context) context.Context{"AtOnce": cluster.AtOnce, "InTurn": cluster.InTurn} {
+		t.Run(name+way, func(t *testing.T) {
+			t.Parallel()
+			test(t, in(t.Context()))
+		})
+	}
+}
+
 func TestAnswers(t *testing.T) {
 	t.Parallel()
 	soon, seconds := []time.Duration{1e6, 2e6, 3e6, 4e6}, func(n int) []time.Duration {
@@ -162,10 +175,9 @@ func TestAnswers(t *testing.T) {
 		"ConnectionDropped":    {drop, ErrUnreachable, "unreachable", soon},
 		"NotModifiedUnasked":   {says(304, ""), ErrUnexpected, "304 unexpected answer", nil},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		eachWay(t, name, func(t *testing.T, ctx context.Context) {
 			g := faulty(t, Options{}, tc.answer)
-			err := g.Get(t.Context(), pods, "n", "p", new(metav1.PartialObjectMetadata))
+			err := g.Get(ctx, pods, "n", "p", new(metav1.PartialObjectMetadata))
 			if !errors.Is(err, tc.want) || !strings.Contains(err.Error(), tc.words) {
 				t.Fatalf("error = %v, want %v with %q", err, tc.want, tc.words)
 			}
@@ -197,7 +209,10 @@ func endless(_ int, w http.ResponseWriter, _ *http.Request) {
 func drop(int, http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }
 
 // hang keeps a request until the client gives up.
-func hang(_ int, _ http.ResponseWriter, r *http.Request) { <-r.Context().Done() }
+func hang(_ int, _ http.ResponseWriter, r *http.Request) {
+	_, _ = io.Copy(io.Discard, r.Body) // before that, the server does not notice over HTTP/1.1
+	<-r.Context().Done()
+}
 
 func TestRepetition(t *testing.T) {
 	t.Parallel()
@@ -233,10 +248,9 @@ func TestRepetition(t *testing.T) {
 		"Forbidden":     {says(403, ""), nil},
 	} {
 		for verb, call := range calls {
-			t.Run(name+verb, func(t *testing.T) {
-				t.Parallel()
+			eachWay(t, name+verb, func(t *testing.T, ctx context.Context) {
 				g := faulty(t, Options{Retries: 1}, tc.answer)
-				if err := call(t.Context(), g.Client); err == nil {
+				if err := call(ctx, g.Client); err == nil {
 					t.Fatal("no error")
 				}
 				want := 1
@@ -255,24 +269,26 @@ func TestRepetition(t *testing.T) {
 
 func TestRecovery(t *testing.T) {
 	t.Parallel()
-	g := faulty(t, Options{}, func(n int, w http.ResponseWriter, r *http.Request) {
-		sent, _ := io.ReadAll(r.Body)
-		switch {
-		case string(sent) != pod:
-			says(400, "the body is gone", plain)(n, w, r)
-		case n < 3:
-			says(503, "")(n, w, r)
-		default:
-			says(200, string(sent))(n, w, r)
+	eachWay(t, "", func(t *testing.T, ctx context.Context) {
+		g := faulty(t, Options{}, func(n int, w http.ResponseWriter, r *http.Request) {
+			sent, _ := io.ReadAll(r.Body)
+			switch {
+			case string(sent) != pod:
+				says(400, "the body is gone", plain)(n, w, r)
+			case n < 3:
+				says(503, "")(n, w, r)
+			default:
+				says(200, string(sent))(n, w, r)
+			}
+		})
+		var got metav1.PartialObjectMetadata
+		if err := g.Apply(ctx, pods, "n", "p", []byte(pod), ApplyOptions{Manager: "m"}, &got); err != nil || got.Name != "p" {
+			t.Fatalf("got %v, %v", got.Name, err)
+		}
+		if diff := cmp.Diff(Stats{"apply": 3}, g.Stats()); diff != "" {
+			t.Errorf("requests (-want +got):\n%s", diff)
 		}
 	})
-	var got metav1.PartialObjectMetadata
-	if err := g.Apply(t.Context(), pods, "n", "p", []byte(pod), ApplyOptions{Manager: "m"}, &got); err != nil || got.Name != "p" {
-		t.Fatalf("got %v, %v", got.Name, err)
-	}
-	if diff := cmp.Diff(Stats{"apply": 3}, g.Stats()); diff != "" {
-		t.Errorf("requests (-want +got):\n%s", diff)
-	}
 }
 
 func TestNoRetries(t *testing.T) {
@@ -293,14 +309,13 @@ func TestHangs(t *testing.T) {
 			hang(n, w, r)
 		},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		eachWay(t, name, func(t *testing.T, ctx context.Context) {
 			g := faulty(t, Options{Timeout: 30 * time.Millisecond, Retries: 2}, a)
-			err := g.Get(t.Context(), pods, "n", "p", nil)
+			err := g.Get(ctx, pods, "n", "p", nil)
 			if !errors.Is(err, ErrTimeout) || !IsTransient(err) || g.Stats()["get"] != 3 {
 				t.Errorf("%v after %v, want a timeout after 3 requests", err, g.Stats())
 			}
-			err = g.Create(t.Context(), pods, "n", []byte(pod), nil)
+			err = g.Create(ctx, pods, "n", []byte(pod), nil)
 			if !errors.Is(err, ErrTimeout) || g.Stats()["create"] != 1 {
 				t.Errorf("%v after %v, want that creating is not repeated", err, g.Stats())
 			}
@@ -331,11 +346,10 @@ func TestUnreachable(t *testing.T) {
 		"ServerWithoutTLS": {&rest.Config{Host: strings.Replace(plainHTTP.URL, "http:", "https:", 1)}, true},
 		"UnknownAuthority": {&rest.Config{Host: other.URL}, false},
 	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
+		eachWay(t, name, func(t *testing.T, ctx context.Context) {
 			c := newClient(t, tc.cfg, Options{Retries: 1, Timeout: 20 * time.Second})
 			c.pause = func(context.Context, time.Duration) error { return nil }
-			err := c.Create(t.Context(), pods, "n", []byte(pod), nil)
+			err := c.Create(ctx, pods, "n", []byte(pod), nil)
 			if !errors.Is(err, ErrUnreachable) || IsTransient(err) != tc.transient {
 				t.Errorf("error = %v, transient %v; want unreachable, transient %v", err, IsTransient(err), tc.transient)
 			}

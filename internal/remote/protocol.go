@@ -2,7 +2,6 @@ package remote
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"net"
 	"net/http"
@@ -11,49 +10,42 @@ import (
 	"github.com/kyma-project/mothership/internal/cluster"
 )
 
-// protocols sends many requests at the same time over one connection of HTTP/2, and those of cluster.InTurn over one of HTTP/1.1, which
-// needs neither a goroutine for each request nor half of the frames, records and system calls, here and at the other end.
+// protocols sends many requests at the same time over one connection of HTTP/2, and those of cluster.InTurn one after the other over one of
+// HTTP/1.1, which needs neither a goroutine for each request nor half of the frames, records and system calls, here and at the other end.
 type protocols struct {
 	many   *http.Transport
-	inTurn func() *http.Transport // made when it is first asked for
-	turns  atomic.Bool            // that it was
-	// never says that the server does not speak HTTP/1.1.
+	inTurn turns
+	// never says that there is nobody to speak HTTP/1.1 to.
 	never atomic.Bool
 }
 
 var _ http.RoundTripper = (*protocols)(nil)
 
-// inTurn is another transport's twin without HTTP/2.
-func inTurn(of *http.Transport, dial func(ctx context.Context, network, address string) (net.Conn, error)) *http.Transport {
-	t := of.Clone()
-	t.DialContext, t.ForceAttemptHTTP2 = dial, false
-	t.TLSNextProto = map[string]func(string, *tls.Conn) http.RoundTripper{} // empty, not nil: net/http would add HTTP/2 otherwise
-	t.Protocols = new(http.Protocols)
-	t.Protocols.SetHTTP1(true)
-	if t.TLSClientConfig != nil {
-		t.TLSClientConfig.NextProtos = []string{"http/1.1"}
-	}
-	return t
+func newProtocols(many *http.Transport, dial dialer) *protocols {
+	return &protocols{many: many, inTurn: turns{of: many, dial: dial}}
 }
+
+// mostInTurn is how many bytes a request in turn may have. It is written before its answer is read, and a server that refuses it may not
+// read on.
+const mostInTurn = 64 << 10
 
 // RoundTrip sends a request.
 func (p *protocols) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !cluster.IsInTurn(req.Context()) || p.never.Load() {
+	if !cluster.IsInTurn(req.Context()) || req.ContentLength < 0 || req.ContentLength > mostInTurn || p.never.Load() {
 		return p.many.RoundTrip(req)
 	}
-	p.turns.Store(true)
-	resp, err := p.inTurn().RoundTrip(req)
-	if !refusesProtocol(err) {
-		return resp, err
-	}
-	p.never.Store(true) // nothing of the request was sent
-	again := req.Clone(req.Context())
-	if req.GetBody != nil {
-		if again.Body, err = req.GetBody(); err != nil {
-			return nil, err
+	c, err := p.inTurn.take(req)
+	switch {
+	case errors.Is(err, errNotInTurn) || refusesProtocol(err):
+		p.never.Store(true) // nothing of the request was sent
+		return p.many.RoundTrip(req)
+	case err != nil:
+		if req.Body != nil {
+			_ = req.Body.Close()
 		}
+		return nil, err
 	}
-	return p.many.RoundTrip(again)
+	return p.inTurn.ask(c, req)
 }
 
 // refusesProtocol says whether a server speaks none of the protocols that it was offered: the alert no_application_protocol (RFC 7301, 3.2),
@@ -66,7 +58,8 @@ func refusesProtocol(err error) bool {
 // CloseIdleConnections closes those on which nothing is under way.
 func (p *protocols) CloseIdleConnections() {
 	p.many.CloseIdleConnections()
-	if p.turns.Load() {
-		p.inTurn().CloseIdleConnections()
-	}
+	p.inTurn.closeIdle()
 }
+
+// dialer makes connections, as net.Dialer's DialContext does.
+type dialer = func(ctx context.Context, network, address string) (net.Conn, error)

@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"net"
 	"net/http"
-	"sync"
 	"time"
 
 	"k8s.io/client-go/rest"
@@ -37,7 +36,7 @@ func connecting(cfg *rest.Config) {
 			return rt
 		}
 		t.TLSHandshakeTimeout = handshakeTimeout
-		return &protocols{many: t, inTurn: sync.OnceValue(func() *http.Transport { return inTurn(t, dial) })}
+		return newProtocols(t, dial)
 	})
 }
 

@@ -1,0 +1,229 @@
+package remote
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"net"
+	"net/http"
+	"sync"
+	"sync/atomic"
+	"time"
+)
+
+// turns asks a server one thing after the other over one connection of HTTP/1.1, each on the goroutine that asks. Requests are written and answers
+// read by net/http; its Transport has two goroutines for each connection, so that each request is three times that somebody has to be
+// woken, which is a third of what it costs. It is safe for concurrent use: who comes while another asks has a connection made for itself.
+type turns struct {
+	of   *http.Transport // whose proxy and TLS configuration count
+	dial dialer
+
+	mu     sync.Mutex
+	config *tls.Config // made when it is first needed
+	idle   *turnConn   // nil if there is none
+}
+
+// turnConn is a connection.
+type turnConn struct {
+	conn net.Conn
+	in   bounded
+	r    *bufio.Reader
+	w    *bufio.Writer
+	used time.Time
+}
+
+const (
+	// maxTurnIdle is how long a connection may be unused: servers close theirs after a minute or so, which nobody would notice here.
+	maxTurnIdle = 5 * time.Second
+	// maxHeader bounds the header of an answer, maxEarly how many answers may come before the answer (1xx).
+	maxHeader = 1 << 20
+	maxEarly  = 5
+)
+
+// errNotInTurn says that requests do not go to the server by itself, or not over TLS.
+var errNotInTurn = errors.New("not to be asked in turn")
+
+// take is a connection for a request: the idle one, or a new one. Nothing was sent over it where there is an error.
+func (t *turns) take(req *http.Request) (*turnConn, error) {
+	t.mu.Lock()
+	c := t.idle
+	t.idle = nil
+	t.mu.Unlock()
+	if c != nil && time.Since(c.used) < maxTurnIdle {
+		return c, nil
+	}
+	if c != nil {
+		_ = c.conn.Close()
+	}
+	return t.connect(req)
+}
+
+// connect makes a connection.
+func (t *turns) connect(req *http.Request) (*turnConn, error) {
+	if req.URL.Scheme != "https" {
+		return nil, errNotInTurn
+	}
+	if t.of.Proxy != nil {
+		if proxy, err := t.of.Proxy(req); err != nil || proxy != nil {
+			return nil, errNotInTurn
+		}
+	}
+	ctx, host := req.Context(), req.URL.Hostname()
+	raw, err := t.dial(ctx, "tcp", net.JoinHostPort(host, cmp.Or(req.URL.Port(), "443")))
+	if err != nil {
+		return nil, err
+	}
+	conn := tls.Client(raw, t.configFor(host))
+	shaking, cancel := context.WithTimeoutCause(ctx, handshakeTimeout, errHandshake)
+	defer cancel()
+	if err := conn.HandshakeContext(shaking); err != nil {
+		_ = raw.Close()
+		if shaking.Err() != nil {
+			return nil, context.Cause(shaking)
+		}
+		return nil, err
+	}
+	c := &turnConn{conn: conn, in: bounded{r: conn}, w: bufio.NewWriter(conn)}
+	c.r = bufio.NewReader(&c.in)
+	return c, nil
+}
+
+var errHandshake = fmt.Errorf("the TLS handshake took longer than %s", handshakeTimeout)
+
+// configFor is the TLS configuration, which is of one host only.
+func (t *turns) configFor(host string) *tls.Config {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if t.config == nil {
+		if t.config = t.of.Clone().TLSClientConfig; t.config == nil { // a clone's, so that nobody else changes it
+			t.config = &tls.Config{MinVersion: tls.VersionTLS12}
+		}
+		t.config.NextProtos = []string{"http/1.1"}
+		t.config.ServerName = cmp.Or(t.config.ServerName, host)
+	}
+	return t.config
+}
+
+// ask sends a request over a connection, which is another's turn, or no more, once the answer was read and closed.
+func (t *turns) ask(c *turnConn, req *http.Request) (*http.Response, error) {
+	ctx := req.Context()
+	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	resp, err := c.roundTrip(req)
+	if err != nil {
+		stop()
+		_ = c.conn.Close()
+		if ctx.Err() != nil {
+			return nil, context.Cause(ctx)
+		}
+		return nil, err
+	}
+	resp.Body = &turnBody{ReadCloser: resp.Body, turns: t, turn: c, stop: stop, once: resp.Close || req.Close, empty: resp.Body == http.NoBody}
+	return resp, nil
+}
+
+func (c *turnConn) roundTrip(req *http.Request) (*http.Response, error) {
+	if err := req.Write(c.w); err != nil {
+		return nil, err
+	}
+	if err := c.w.Flush(); err != nil {
+		return nil, err
+	}
+	c.in.left = maxHeader
+	for range maxEarly {
+		resp, err := http.ReadResponse(c.r, req)
+		switch {
+		case err != nil:
+			return nil, err
+		case resp.StatusCode >= http.StatusOK:
+			c.in.left = math.MaxInt64 // bodies are bounded by who reads them
+			return resp, nil
+		case resp.StatusCode == http.StatusSwitchingProtocols:
+			return nil, errEarly
+		}
+	}
+	return nil, errEarly
+}
+
+var errEarly = errors.New("the server answers with something else than an answer")
+
+// give keeps a connection for the next.
+func (t *turns) give(c *turnConn) {
+	c.used = time.Now()
+	t.mu.Lock()
+	if t.idle == nil {
+		t.idle, c = c, nil
+	}
+	t.mu.Unlock()
+	if c != nil {
+		_ = c.conn.Close()
+	}
+}
+
+func (t *turns) closeIdle() {
+	t.mu.Lock()
+	c := t.idle
+	t.idle = nil
+	t.mu.Unlock()
+	if c != nil {
+		_ = c.conn.Close()
+	}
+}
+
+// turnBody is the answer to a request in turn. What is left of it when it is closed is not waited for: the connection is closed, too.
+type turnBody struct {
+	io.ReadCloser
+	turns *turns
+	turn  *turnConn
+	stop  func() bool
+	once  bool // the connection is not used again
+	empty bool // there is nothing to read
+	ended atomic.Bool
+}
+
+// Read reads on.
+func (b *turnBody) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if err != nil {
+		b.end(err == io.EOF) //nolint:errorlint // nothing wraps it where the body is at its end
+	}
+	return n, err
+}
+
+// Close ends the request. It may be called more than once, and beside Read.
+func (b *turnBody) Close() error {
+	b.end(b.empty)
+	return nil
+}
+
+func (b *turnBody) end(whole bool) {
+	if b.ended.Swap(true) {
+		return
+	}
+	if b.stop() && whole && !b.once && b.turn.r.Buffered() == 0 {
+		b.turns.give(b.turn)
+		return
+	}
+	_ = b.turn.conn.Close()
+}
+
+// bounded reads no more than left.
+type bounded struct {
+	r    io.Reader
+	left int64
+}
+
+func (b *bounded) Read(p []byte) (int, error) {
+	if b.left <= 0 {
+		return 0, errHeaderTooLarge
+	}
+	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
+	b.left -= int64(n)
+	return n, err
+}
+
+var errHeaderTooLarge = fmt.Errorf("the header of the answer is larger than %d MiB", maxHeader>>20)
