@@ -7,7 +7,7 @@ import (
 
 const (
 	// firstLimit is what the limit of runs in hand is at first.
-	firstLimit = 32
+	firstLimit = 16
 	// leastLimit is the lowest that it becomes.
 	leastLimit = 4
 	// window is how long the limiter looks at a limit at least, and windowSteps how much must happen in that time: what is

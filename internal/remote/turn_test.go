@@ -54,9 +54,12 @@ func TestTurnsConnection(t *testing.T) {
 		"Chunks": {func(_ int, w http.ResponseWriter, _ *http.Request) { chunks(w, pod) }, 1},
 		"Closed": {says(200, pod, "Connection: close"), 3},
 		// What is left of a refusal is not read.
-		"Refused":  {says(403, strings.Repeat("x", maxFailureBody+1), plain), 3},
-		"Empty":    {says(404, ""), 1},
-		"Informed": {func(n int, w http.ResponseWriter, r *http.Request) { w.WriteHeader(http.StatusEarlyHints); says(200, pod)(n, w, r) }, 1},
+		"Refused": {says(403, strings.Repeat("x", maxFailureBody+1), plain), 3},
+		"Empty":   {says(404, ""), 1},
+		"Informed": {func(n int, w http.ResponseWriter, r *http.Request) {
+			w.WriteHeader(http.StatusEarlyHints)
+			says(200, pod)(n, w, r)
+		}, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
