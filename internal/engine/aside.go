@@ -67,13 +67,13 @@ func (r *Run) Away() (back func()) {
 }
 
 // GiveWay lets another run take this one's place in hand while it waits for the control plane itself, until back is called: a wait that
-// is short, and no runtime's. As many may do so as may be in hand, but always as many as make a wave; none while all but a few are held
-// back (Engine.Throttle): then it keeps its place.
+// is short, and no runtime's. As many may do so as may be in hand, and none while all but a few are held back (Engine.Throttle): then it
+// keeps its place.
 func (r *Run) GiveWay() (back func()) {
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
-	if r.ended || r.gaveWay || r.aside || r.probing || e.throttled || e.gaveWay >= max(e.limit(), wave) {
+	if r.ended || r.gaveWay || r.aside || r.probing || e.throttled || e.gaveWay >= e.limit() {
 		return func() {}
 	}
 	r.gaveWay = true

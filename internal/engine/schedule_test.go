@@ -309,18 +309,17 @@ func TestAwayIsNotTheRuntime(t *testing.T) {
 	}
 }
 
-// TestGiveWay: whoever waits for the control plane takes no place from others, as many of them as make a wave; while all but a few
+// TestGiveWay: whoever waits for the control plane takes no place from others, as many of them as may be in hand; while all but a few
 // are held back, it keeps its place.
 func TestGiveWay(t *testing.T) {
 	t.Parallel()
-	const many = 2 * wave
 	for name, tc := range map[string]struct {
 		throttle bool
 		begun    int // at first
 		inHand   int
 		later    int // once the first are back
 	}{
-		"Room":      {false, wave + leastLimit, leastLimit, wave + leastLimit},
+		"Room":      {false, 2 * leastLimit, leastLimit, 2 * leastLimit},
 		"Throttled": {true, leastLimit, leastLimit, leastLimit},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -338,7 +337,7 @@ func TestGiveWay(t *testing.T) {
 					<-time.After(time.Minute)
 					return Result{}
 				}), Options{Workers: leastLimit})
-				for i := range many {
+				for i := range 20 {
 					e.Add(Key{Runtime: fmt.Sprint("r-", i), Component: "a"}, PriorityTrigger)
 				}
 				e.Throttle(tc.throttle)
@@ -354,7 +353,7 @@ func TestGiveWay(t *testing.T) {
 					t.Errorf("once they are back, %d in hand of %d; want %d", s.InHand, begun, tc.later)
 				}
 				pass(time.Hour)
-				if s := e.Stats(); s.InHand != 0 || begun != many || e.gaveWay != 0 {
+				if s := e.Stats(); s.InHand != 0 || begun != 20 || e.gaveWay != 0 {
 					t.Errorf("at the end %d in hand, %d gave way, %d have begun", s.InHand, e.gaveWay, begun)
 				}
 				cancel()

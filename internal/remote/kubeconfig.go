@@ -103,11 +103,20 @@ type kubeconfigFile struct {
 }
 
 type namedContext struct {
-	Name    string `yaml:"name"`
-	Context struct {
-		Cluster string `yaml:"cluster"`
-		User    string `yaml:"user"`
-	} `yaml:"context"`
+	Name    string       `yaml:"name"`
+	Context contextEntry `yaml:"context"`
+}
+
+type contextEntry struct {
+	Cluster string `yaml:"cluster"`
+	User    string `yaml:"user"`
+}
+
+// UnmarshalYAML replaces what was there: of an entry that is given twice, or merged, the later counts, and not a mixture.
+func (e *contextEntry) UnmarshalYAML(read func(any) error) error {
+	type plain contextEntry
+	*e = contextEntry{}
+	return read((*plain)(e))
 }
 
 type namedCluster struct {
@@ -122,6 +131,13 @@ type clusterEntry struct {
 	CertificateAuthority     string  `yaml:"certificate-authority"`
 	CertificateAuthorityData encoded `yaml:"certificate-authority-data"`
 	ProxyURL                 string  `yaml:"proxy-url"`
+}
+
+// UnmarshalYAML replaces what was there.
+func (e *clusterEntry) UnmarshalYAML(read func(any) error) error {
+	type plain clusterEntry
+	*e = clusterEntry{}
+	return read((*plain)(e))
 }
 
 type namedUser struct {
@@ -144,6 +160,13 @@ type userEntry struct {
 	ImpersonateUserExtra  map[string][]string `yaml:"as-user-extra"`
 	Exec                  any                 `yaml:"exec"`
 	AuthProvider          any                 `yaml:"auth-provider"`
+}
+
+// UnmarshalYAML replaces what was there.
+func (e *userEntry) UnmarshalYAML(read func(any) error) error {
+	type plain userEntry
+	*e = userEntry{}
+	return read((*plain)(e))
 }
 
 // encoded is bytes that are written as text (RFC 4648, 4).

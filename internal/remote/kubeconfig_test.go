@@ -187,7 +187,11 @@ func TestKubeconfigAsClientcmd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	for _, data := range [][]byte{written, inJSON} {
+	mixed := []byte(entriesTwice)
+	for _, data := range [][]byte{written, inJSON, mixed} {
+		if _, err := clientcmd.Load(data); err != nil {
+			t.Fatal(err)
+		}
 		for _, context := range []string{"", "c"} {
 			cfg, err := LoadKubeconfig(data, context)
 			if err != nil {
@@ -197,6 +201,18 @@ func TestKubeconfigAsClientcmd(t *testing.T) {
 		}
 	}
 }
+
+// entriesTwice has entries that are merged, or given twice.
+const entriesTwice = `
+apiVersion: v1
+kind: Config
+current-context: b
+x: &cluster {cluster: {server: "https://a:1", tls-server-name: a, proxy-url: "https://p:1"}}
+y: &user {user: {username: u, password: p, as-user-extra: {k: [v]}}}
+clusters: [{<<: *cluster, name: b, cluster: {server: "https://b:2"}}]
+users: [{<<: *user, name: b, user: {token: t}}, {name: c, user: {username: u}, user: {token: t}}]
+contexts: [{name: b, context: {cluster: x, user: y}, context: {cluster: b, user: b}}, {name: c, context: {cluster: b, user: c}}]
+`
 
 // asClientcmd checks that clientcmd takes the same from a kubeconfig, if it takes it at all: it wants text in quotation marks where it
 // could be a number.
@@ -263,6 +279,7 @@ func FuzzLoadKubeconfig(f *testing.F) {
 	f.Add([]byte(`{"apiVersion":"v1","kind":"Config","contexts":null}`), "x")
 	f.Add([]byte("a: &a [*a]\n"), "")
 	f.Add([]byte("\xff\x00"), "\xff")
+	f.Add([]byte(entriesTwice), "c")
 	f.Fuzz(func(t *testing.T, data []byte, context string) {
 		cfg, err := LoadKubeconfig(data, context)
 		if err != nil {

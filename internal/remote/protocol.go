@@ -31,7 +31,8 @@ const mostInTurn = 64 << 10
 
 // RoundTrip sends a request.
 func (p *protocols) RoundTrip(req *http.Request) (*http.Response, error) {
-	if !cluster.IsInTurn(req.Context()) || req.ContentLength < 0 || req.ContentLength > mostInTurn || p.never.Load() {
+	unknown := req.ContentLength < 0 || req.ContentLength == 0 && req.Body != nil && req.Body != http.NoBody
+	if !cluster.IsInTurn(req.Context()) || unknown || req.ContentLength > mostInTurn || p.never.Load() {
 		return p.many.RoundTrip(req)
 	}
 	c, err := p.inTurn.take(req)

@@ -11,9 +11,12 @@ import (
 	"math"
 	"net"
 	"net/http"
+	"os"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 )
 
 // turns asks a server one thing after the other over one connection of HTTP/1.1, each on the goroutine that asks. Requests are written and answers
@@ -26,11 +29,13 @@ type turns struct {
 	mu     sync.Mutex
 	config *tls.Config // made when it is first needed
 	idle   *turnConn   // nil if there is none
+	timed  bool        // expire will be called
 }
 
 // turnConn is a connection.
 type turnConn struct {
-	conn net.Conn
+	raw  net.Conn
+	conn *tls.Conn
 	in   bounded
 	r    *bufio.Reader
 	w    *bufio.Writer
@@ -38,7 +43,7 @@ type turnConn struct {
 }
 
 const (
-	// maxTurnIdle is how long a connection may be unused: servers close theirs after a minute or so, which nobody would notice here.
+	// maxTurnIdle is how long a connection is kept that nobody uses.
 	maxTurnIdle = 5 * time.Second
 	// maxHeader bounds the header of an answer, maxEarly how many answers may come before the answer (1xx).
 	maxHeader = 1 << 20
@@ -54,14 +59,29 @@ func (t *turns) take(req *http.Request) (*turnConn, error) {
 	c := t.idle
 	t.idle = nil
 	t.mu.Unlock()
-	if c != nil && time.Since(c.used) < maxTurnIdle {
+	if c != nil && c.isQuiet() {
 		return c, nil
 	}
 	if c != nil {
-		_ = c.conn.Close()
+		_ = c.raw.Close()
 	}
 	return t.connect(req)
 }
+
+// isQuiet says whether a connection is open and nothing has come over it that nobody asked for: what had would be taken for the next answer.
+func (c *turnConn) isQuiet() bool {
+	if !isSilent(c.raw) {
+		return false
+	}
+	c.in.left = maxHeader
+	_ = c.conn.SetReadDeadline(long)
+	_, err := c.r.Peek(1) // of what was read, by TLS too: nothing is asked of the system once the deadline is over
+	_ = c.conn.SetReadDeadline(time.Time{})
+	return errors.Is(err, os.ErrDeadlineExceeded)
+}
+
+// long ago.
+var long = time.Unix(1, 0)
 
 // connect makes a connection.
 func (t *turns) connect(req *http.Request) (*turnConn, error) {
@@ -69,11 +89,18 @@ func (t *turns) connect(req *http.Request) (*turnConn, error) {
 		return nil, errNotInTurn
 	}
 	if t.of.Proxy != nil {
-		if proxy, err := t.of.Proxy(req); err != nil || proxy != nil {
+		proxy, err := t.of.Proxy(req)
+		if err != nil {
+			return nil, err
+		}
+		if proxy != nil {
 			return nil, errNotInTurn
 		}
 	}
 	ctx, host := req.Context(), req.URL.Hostname()
+	if strings.ContainsFunc(host, func(r rune) bool { return r >= utf8.RuneSelf }) { // net/http knows its name in DNS
+		return nil, errNotInTurn
+	}
 	raw, err := t.dial(ctx, "tcp", net.JoinHostPort(host, cmp.Or(req.URL.Port(), "443")))
 	if err != nil {
 		return nil, err
@@ -88,7 +115,7 @@ func (t *turns) connect(req *http.Request) (*turnConn, error) {
 		}
 		return nil, err
 	}
-	c := &turnConn{conn: conn, in: bounded{r: conn}, w: bufio.NewWriter(conn)}
+	c := &turnConn{raw: raw, conn: conn, in: bounded{r: conn}, w: bufio.NewWriter(conn)}
 	c.r = bufio.NewReader(&c.in)
 	return c, nil
 }
@@ -112,11 +139,11 @@ func (t *turns) configFor(host string) *tls.Config {
 // ask sends a request over a connection, which is another's turn, or no more, once the answer was read and closed.
 func (t *turns) ask(c *turnConn, req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	stop := context.AfterFunc(ctx, func() { _ = c.conn.SetDeadline(time.Unix(1, 0)) })
+	stop := context.AfterFunc(ctx, func() { _ = c.raw.SetDeadline(long) })
 	resp, err := c.roundTrip(req)
 	if err != nil {
 		stop()
-		_ = c.conn.Close()
+		_ = c.raw.Close()
 		if ctx.Err() != nil {
 			return nil, context.Cause(ctx)
 		}
@@ -134,7 +161,7 @@ func (c *turnConn) roundTrip(req *http.Request) (*http.Response, error) {
 		return nil, err
 	}
 	c.in.left = maxHeader
-	for range maxEarly {
+	for range maxEarly + 1 {
 		resp, err := http.ReadResponse(c.r, req)
 		switch {
 		case err != nil:
@@ -151,13 +178,33 @@ func (c *turnConn) roundTrip(req *http.Request) (*http.Response, error) {
 
 var errEarly = errors.New("the server answers with something else than an answer")
 
-// give keeps a connection for the next.
+// give keeps a connection for the next, for a while.
 func (t *turns) give(c *turnConn) {
 	c.used = time.Now()
 	t.mu.Lock()
-	if t.idle == nil {
-		t.idle, c = c, nil
+	c, t.idle = t.idle, c
+	if !t.timed {
+		t.timed = true
+		time.AfterFunc(maxTurnIdle, t.expire)
 	}
+	t.mu.Unlock()
+	if c != nil {
+		_ = c.conn.Close()
+	}
+}
+
+// expire closes the connection if nobody has used it for long.
+func (t *turns) expire() {
+	t.mu.Lock()
+	c := t.idle
+	if c != nil {
+		if left := maxTurnIdle - time.Since(c.used); left > 0 {
+			time.AfterFunc(left, t.expire)
+			t.mu.Unlock()
+			return
+		}
+	}
+	t.idle, t.timed = nil, false
 	t.mu.Unlock()
 	if c != nil {
 		_ = c.conn.Close()
@@ -182,14 +229,23 @@ type turnBody struct {
 	stop  func() bool
 	once  bool // the connection is not used again
 	empty bool // there is nothing to read
+	read  atomic.Bool
 	ended atomic.Bool
 }
 
 // Read reads on.
 func (b *turnBody) Read(p []byte) (int, error) {
+	switch {
+	case b.read.Load():
+		return 0, io.EOF
+	case b.ended.Load():
+		return 0, http.ErrBodyReadAfterClose
+	}
 	n, err := b.ReadCloser.Read(p)
 	if err != nil {
-		b.end(err == io.EOF) //nolint:errorlint // nothing wraps it where the body is at its end
+		whole := err == io.EOF //nolint:errorlint // nothing wraps it where the body is at its end
+		b.read.Store(whole)
+		b.end(whole)
 	}
 	return n, err
 }
@@ -204,11 +260,11 @@ func (b *turnBody) end(whole bool) {
 	if b.ended.Swap(true) {
 		return
 	}
-	if b.stop() && whole && !b.once && b.turn.r.Buffered() == 0 {
+	if b.stop() && whole && !b.once {
 		b.turns.give(b.turn)
 		return
 	}
-	_ = b.turn.conn.Close()
+	_ = b.turn.raw.Close()
 }
 
 // bounded reads no more than left.

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"net"
 	"net/http"
 	"net/url"
 	"strings"
@@ -13,6 +14,7 @@ import (
 	"time"
 
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/client-go/rest"
 
 	"github.com/kyma-project/mothership/internal/cluster"
 )
@@ -86,34 +88,99 @@ func chunks(w http.ResponseWriter, text string) {
 	}
 }
 
-// A server that closes an idle connection is asked again over another.
-func TestTurnsIdleConnectionIsClosed(t *testing.T) {
+// A connection that the server has closed, or over which something came that nobody asked for, is not used again.
+func TestTurnsConnectionThatIsNotQuiet(t *testing.T) {
+	t.Parallel()
+	const other = "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 33\r\n\r\n" + `{"metadata":{"name":"not asked"}}`
+	large := `{"metadata":{"name":"p","annotations":{"a":"` + strings.Repeat("x", 3*4096) + `"}}}`
+	for name, tc := range map[string]struct {
+		body, surplus string
+		late          bool // the surplus is a record of its own
+	}{
+		"Closed":      {pod, "", false},
+		"Surplus":     {pod, other, false},
+		"SurplusLate": {pod, other, true},
+		"Large":       {large, other, false},
+		"LargeLate":   {large, other, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			var l ledger
+			sent := make(chan struct{}, 2)
+			g := faulty(t, Options{Retries: -1}, l.of(func(_ int, w http.ResponseWriter, r *http.Request) {
+				_, _ = io.Copy(io.Discard, r.Body)
+				conn, _, err := http.NewResponseController(w).Hijack()
+				if err != nil {
+					t.Error(err)
+					return
+				}
+				defer func() { sent <- struct{}{} }()
+				first := fmt.Sprintf("HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(tc.body), tc.body)
+				if !tc.late {
+					first += tc.surplus
+				}
+				_, _ = io.WriteString(conn, first)
+				switch {
+				case tc.late:
+					_, _ = io.WriteString(conn, tc.surplus)
+				case tc.surplus == "":
+					_ = conn.Close()
+				}
+			}))
+			for range 2 { // creating is not repeated
+				var got metav1.PartialObjectMetadata
+				if err := g.Create(cluster.InTurn(t.Context()), pods, "n", []byte(pod), &got); err != nil || got.Name != "p" {
+					t.Fatalf("%q, %v", got.Name, err)
+				}
+				<-sent
+			}
+			l.check(t, "HTTP/1.1", 2, 2)
+		})
+	}
+}
+
+// A connection that nobody uses is closed after a while.
+func TestTurnsExpire(t *testing.T) {
 	t.Parallel()
 	var l ledger
-	g := faulty(t, Options{Retries: 1}, l.of(says(200, pod)))
+	g := faulty(t, Options{}, l.of(says(200, pod)))
+	p := g.gate.current.transport.(*protocols)
 	for range 2 {
 		if err := g.Get(cluster.InTurn(t.Context()), pods, "n", "p", new(metav1.PartialObjectMetadata)); err != nil {
 			t.Fatal(err)
 		}
-		g.server.CloseClientConnections()
+		p.inTurn.expire()
+		if p.inTurn.idle == nil {
+			t.Fatal("a connection was closed that had just been used")
+		}
+		p.inTurn.idle.used = p.inTurn.idle.used.Add(-maxTurnIdle)
+		p.inTurn.expire()
 		g.awaitNoConnections(t)
 	}
 	l.check(t, "HTTP/1.1", 2, 2)
 }
 
-// Too old a connection is not used: nobody would notice here that the server has closed it.
-func TestTurnsOldConnection(t *testing.T) {
+// A server that does not shake hands keeps nobody beyond the end of the context.
+func TestTurnsInterruptedHandshake(t *testing.T) {
 	t.Parallel()
-	var l ledger
-	g := faulty(t, Options{Retries: -1}, l.of(says(200, pod)))
-	for range 2 {
-		if err := g.Get(cluster.InTurn(t.Context()), pods, "n", "p", new(metav1.PartialObjectMetadata)); err != nil {
-			t.Fatal(err)
-		}
-		p := g.gate.current.transport.(*protocols)
-		p.inTurn.idle.used = p.inTurn.idle.used.Add(-maxTurnIdle)
+	listener, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
 	}
-	l.check(t, "HTTP/1.1", 2, 2)
+	t.Cleanup(func() { _ = listener.Close() })
+	cause := errors.New("enough")
+	ctx, cancel := context.WithCancelCause(cluster.InTurn(t.Context()))
+	go func() { // ends with the listener
+		if conn, err := listener.Accept(); err == nil {
+			cancel(cause) // while the client waits for the handshake
+			_, _ = io.Copy(io.Discard, conn)
+			_ = conn.Close()
+		}
+	}()
+	c := newClient(t, &rest.Config{Host: "https://" + listener.Addr().String()}, Options{Retries: -1})
+	if err := c.Get(ctx, pods, "n", "p", nil); !errors.Is(err, cause) {
+		t.Errorf("error = %v", err)
+	}
 }
 
 // Who asks while another does is not kept waiting, and one connection is kept.
