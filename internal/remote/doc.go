@@ -25,7 +25,8 @@
 // undefined after an error.
 //
 // Metadata of one object is asked for as Kubernetes' protobuf, and as JSON where a server does not have that. Requests of a context from
-// cluster.InTurn go over a connection of HTTP/1.1 of their own; all others share one of HTTP/2.
+// cluster.InTurn go over a connection of HTTP/1.1 of their own, on the goroutine that asks, except large ones, those through a proxy, without TLS or
+// to a server without HTTP/1.1; all others share one of HTTP/2.
 //
 // # Watches
 //
