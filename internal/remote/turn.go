@@ -74,14 +74,14 @@ func (c *turnConn) isQuiet() bool {
 		return false
 	}
 	c.in.left = maxHeader
-	_ = c.conn.SetReadDeadline(long)
+	_ = c.conn.SetReadDeadline(longAgo)
 	_, err := c.r.Peek(1) // of what was read, by TLS too: nothing is asked of the system once the deadline is over
 	_ = c.conn.SetReadDeadline(time.Time{})
 	return errors.Is(err, os.ErrDeadlineExceeded)
 }
 
-// long ago.
-var long = time.Unix(1, 0)
+// longAgo is a deadline that is over.
+var longAgo = time.Unix(1, 0)
 
 // connect makes a connection.
 func (t *turns) connect(req *http.Request) (*turnConn, error) {
@@ -139,7 +139,7 @@ func (t *turns) configFor(host string) *tls.Config {
 // ask sends a request over a connection, which is another's turn, or no more, once the answer was read and closed.
 func (t *turns) ask(c *turnConn, req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	stop := context.AfterFunc(ctx, func() { _ = c.raw.SetDeadline(long) })
+	stop := context.AfterFunc(ctx, func() { _ = c.raw.SetDeadline(longAgo) })
 	resp, err := c.roundTrip(req)
 	if err != nil {
 		stop()
