@@ -91,20 +91,21 @@ func (c *Client) delay(attempt int, err *Error) time.Duration {
 func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error {
 	resp, reqCtx, err := c.gate.send(ctx, q.verb, q.lasts, func(ctx context.Context) (*http.Request, error) {
 		req, err := q.httpRequest(ctx)
-		if err == nil {
-			c.impersonate(req.Header)
+		if err != nil {
+			return nil, q.fail(ReasonInvalid, 0, err)
 		}
-		return req, err
+		c.impersonate(req.Header)
+		return req, nil
 	})
 	if err != nil {
 		if ctx.Err() != nil {
 			return q.interrupted(context.Cause(ctx), nil)
 		}
-		if unmade := (*unmadeError)(nil); errors.As(err, &unmade) {
-			return q.fail(ReasonInvalid, 0, unmade.cause)
-		}
 		if refused := new(refusal); errors.As(err, &refused) {
 			return q.interrupted(refused.cause, nil)
+		}
+		if own := (*Error)(nil); errors.As(err, &own) { // there is no such request
+			return own
 		}
 		return q.transportError(reqCtx, err)
 	}

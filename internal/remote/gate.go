@@ -127,7 +127,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 	return resp, err
 }
 
-// send makes a request that counts as a verb and sends it; request is called once it is its turn, with a context that ends when the
+// send makes a request that counts as a verb and sends it; request, whose error is that of send, is called once it is its turn, with a context that ends when the
 // request's deadline does, which is returned, too. URL and header of the request are changed. The answer to a watch lasts longer than
 // that: once it has begun, it takes no slot from others, and its size has no bound.
 func (g *gate) send(
@@ -148,7 +148,7 @@ func (g *gate) send(
 	req, err := request(ctx)
 	if err != nil {
 		b.end()
-		return nil, ctx, &unmadeError{err}
+		return nil, ctx, err
 	}
 	g.counter.add(verb)
 	resp, err := b.gen.transport.RoundTrip(b.gen.address(req))
@@ -205,12 +205,6 @@ type refusal struct{ cause error }
 
 func (r *refusal) Error() string { return r.cause.Error() }
 func (r *refusal) Unwrap() error { return r.cause }
-
-// unmadeError says that there is no such request.
-type unmadeError struct{ cause error }
-
-func (e *unmadeError) Error() string { return e.cause.Error() }
-func (e *unmadeError) Unwrap() error { return e.cause }
 
 func (g *gate) acquire() *generation {
 	g.mu.Lock()

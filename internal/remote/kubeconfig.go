@@ -103,8 +103,8 @@ type kubeconfigFile struct {
 }
 
 type namedContext struct {
-	Name    string       `yaml:"name"`
-	Context contextEntry `yaml:"context"`
+	Name    string              `yaml:"name"`
+	Context whole[contextEntry] `yaml:"context"`
 }
 
 type contextEntry struct {
@@ -112,16 +112,9 @@ type contextEntry struct {
 	User    string `yaml:"user"`
 }
 
-// UnmarshalYAML replaces what was there: of an entry that is given twice, or merged, the later counts, and not a mixture.
-func (e *contextEntry) UnmarshalYAML(read func(any) error) error {
-	type plain contextEntry
-	*e = contextEntry{}
-	return read((*plain)(e))
-}
-
 type namedCluster struct {
-	Name    string       `yaml:"name"`
-	Cluster clusterEntry `yaml:"cluster"`
+	Name    string              `yaml:"name"`
+	Cluster whole[clusterEntry] `yaml:"cluster"`
 }
 
 type clusterEntry struct {
@@ -133,16 +126,9 @@ type clusterEntry struct {
 	ProxyURL                 string  `yaml:"proxy-url"`
 }
 
-// UnmarshalYAML replaces what was there.
-func (e *clusterEntry) UnmarshalYAML(read func(any) error) error {
-	type plain clusterEntry
-	*e = clusterEntry{}
-	return read((*plain)(e))
-}
-
 type namedUser struct {
-	Name string    `yaml:"name"`
-	User userEntry `yaml:"user"`
+	Name string           `yaml:"name"`
+	User whole[userEntry] `yaml:"user"`
 }
 
 type userEntry struct {
@@ -162,11 +148,15 @@ type userEntry struct {
 	AuthProvider          any                 `yaml:"auth-provider"`
 }
 
+// whole is an entry of which, where it is given twice, or merged, the later counts, and not a mixture.
+type whole[T any] struct{ entry T }
+
 // UnmarshalYAML replaces what was there.
-func (e *userEntry) UnmarshalYAML(read func(any) error) error {
-	type plain userEntry
-	*e = userEntry{}
-	return read((*plain)(e))
+func (w *whole[T]) UnmarshalYAML(read func(any) error) error {
+	var entry T
+	err := read(&entry)
+	w.entry = entry
+	return err
 }
 
 // encoded is bytes that are written as text (RFC 4648, 4).
@@ -218,7 +208,7 @@ func (f *kubeconfigFile) pick(name string) (*entries, error) {
 	if c == nil {
 		return nil, &KubeconfigError{Where: where, Problem: "there is no such context: name " + f.oneOf()}
 	}
-	e := &entries{clusterName: c.Context.Cluster, userName: c.Context.User, user: &userEntry{}}
+	e := &entries{clusterName: c.Context.entry.Cluster, userName: c.Context.entry.User, user: &userEntry{}}
 	cluster, err := only(f.Clusters, "cluster", e.clusterName, func(c *namedCluster) string { return c.Name })
 	if err != nil {
 		return nil, err
@@ -226,14 +216,14 @@ func (f *kubeconfigFile) pick(name string) (*entries, error) {
 	if cluster == nil {
 		return nil, &KubeconfigError{Where: where + ": cluster", Problem: fmt.Sprintf("there is no cluster %.100q", e.clusterName)}
 	}
-	e.cluster = &cluster.Cluster
+	e.cluster = &cluster.Cluster.entry
 	user, err := only(f.Users, "user", e.userName, func(u *namedUser) string { return u.Name })
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case user != nil:
-		e.user = &user.User
+		e.user = &user.User.entry
 	case e.userName != "":
 		return nil, &KubeconfigError{Where: where + ": user", Problem: fmt.Sprintf("there is no user %.100q", e.userName)}
 	}

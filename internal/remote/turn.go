@@ -36,7 +36,7 @@ type turns struct {
 type turnConn struct {
 	raw  net.Conn
 	conn *tls.Conn
-	in   bounded
+	in   meter
 	r    *bufio.Reader
 	w    *bufio.Writer
 	used time.Time
@@ -55,17 +55,22 @@ var errNotInTurn = errors.New("not to be asked in turn")
 
 // take is a connection for a request: the idle one, or a new one. Nothing was sent over it where there is an error.
 func (t *turns) take(req *http.Request) (*turnConn, error) {
-	t.mu.Lock()
-	c := t.idle
-	t.idle = nil
-	t.mu.Unlock()
-	if c != nil && c.isQuiet() {
-		return c, nil
-	}
-	if c != nil {
+	if c := t.takeIdle(); c != nil {
+		if c.isQuiet() {
+			return c, nil
+		}
 		_ = c.raw.Close()
 	}
 	return t.connect(req)
+}
+
+// takeIdle is the idle connection, which it is no more; nil if there is none.
+func (t *turns) takeIdle() *turnConn {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	c := t.idle
+	t.idle = nil
+	return c
 }
 
 // isQuiet says whether a connection is open and nothing has come over it that nobody asked for: what had would be taken for the next answer.
@@ -115,7 +120,7 @@ func (t *turns) connect(req *http.Request) (*turnConn, error) {
 		}
 		return nil, err
 	}
-	c := &turnConn{raw: raw, conn: conn, in: bounded{r: conn}, w: bufio.NewWriter(conn)}
+	c := &turnConn{raw: raw, conn: conn, in: meter{r: conn, over: errHeaderTooLarge}, w: bufio.NewWriter(conn)}
 	c.r = bufio.NewReader(&c.in)
 	return c, nil
 }
@@ -167,7 +172,7 @@ func (c *turnConn) roundTrip(req *http.Request) (*http.Response, error) {
 		case err != nil:
 			return nil, err
 		case resp.StatusCode >= http.StatusOK:
-			c.in.left = math.MaxInt64 // bodies are bounded by who reads them
+			c.in.left = math.MaxInt // bodies are bounded by who reads them
 			return resp, nil
 		case resp.StatusCode == http.StatusSwitchingProtocols:
 			return nil, errEarly
@@ -188,9 +193,7 @@ func (t *turns) give(c *turnConn) {
 		time.AfterFunc(maxTurnIdle, t.expire)
 	}
 	t.mu.Unlock()
-	if c != nil {
-		_ = c.conn.Close()
-	}
+	c.close()
 }
 
 // expire closes the connection if nobody has used it for long.
@@ -206,16 +209,13 @@ func (t *turns) expire() {
 	}
 	t.idle, t.timed = nil, false
 	t.mu.Unlock()
-	if c != nil {
-		_ = c.conn.Close()
-	}
+	c.close()
 }
 
-func (t *turns) closeIdle() {
-	t.mu.Lock()
-	c := t.idle
-	t.idle = nil
-	t.mu.Unlock()
+func (t *turns) closeIdle() { t.takeIdle().close() }
+
+// close ends a connection in order, if there is one.
+func (c *turnConn) close() {
 	if c != nil {
 		_ = c.conn.Close()
 	}
@@ -265,21 +265,6 @@ func (b *turnBody) end(whole bool) {
 		return
 	}
 	_ = b.turn.raw.Close()
-}
-
-// bounded reads no more than left.
-type bounded struct {
-	r    io.Reader
-	left int64
-}
-
-func (b *bounded) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, errHeaderTooLarge
-	}
-	n, err := b.r.Read(p[:min(int64(len(p)), b.left)])
-	b.left -= int64(n)
-	return n, err
 }
 
 var errHeaderTooLarge = fmt.Errorf("the header of the answer is larger than %d MiB", maxHeader>>20)

@@ -76,7 +76,7 @@ func (q *request) readEvents(resp *http.Response, gvk schema.GroupVersionKind, e
 	if err := checkJSON(resp); err != nil {
 		return err
 	}
-	in := &meter{r: resp.Body}
+	in := &meter{r: resp.Body, over: errEventTooLarge}
 	dec := json.NewDecoder(in)
 	for { // the request's deadline is its bound
 		in.left = maxWatchEvent
@@ -140,16 +140,17 @@ func (q *request) watchFailed(object json.RawMessage) error {
 // errEventTooLarge ends a watch at an event beyond its bound.
 var errEventTooLarge = fmt.Errorf("one event: %w", errBodyTooLarge)
 
-// meter reads until left bytes were read.
+// meter reads until left bytes were read, and is over then.
 type meter struct {
 	r    io.Reader
 	left int
+	over error
 }
 
-// Read gives no more than is left, and then errEventTooLarge.
+// Read gives no more than is left, and then the error.
 func (m *meter) Read(p []byte) (int, error) {
 	if m.left <= 0 {
-		return 0, errEventTooLarge
+		return 0, m.over
 	}
 	n, err := m.r.Read(p[:min(len(p), m.left)])
 	m.left -= n
