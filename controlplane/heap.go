@@ -11,7 +11,7 @@ import (
 // than five times what is in use, and beyond that to twice what is in use, which is Go's default. So a small fleet is not collected for
 // every few megabytes that a wave of work goes through, and a large one takes no more memory than it would.
 const (
-	heapFloor  = 352 << 20
+	heapFloor  = 384 << 20
 	fewestOver = 100 // percent
 	mostOver   = 400
 )

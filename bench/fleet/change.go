@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"sync"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -53,7 +54,7 @@ func (b *bench) window(ctx context.Context, runtimes []int) (*Window, error) {
 		return nil, err
 	}
 	defer eyes.close()
-	var sent map[string]time.Time
+	var sent map[string]change
 	begun := time.Now()
 	share, err := b.spend(func() (err error) {
 		if sent, err = b.send(ctx, runtimes); err != nil {
@@ -67,25 +68,35 @@ func (b *bench) window(ctx context.Context, runtimes []int) (*Window, error) {
 	w := &Window{
 		Changes: len(sent), Seconds: time.Since(begun).Seconds(), Share: share, CPUPerChange: 1000 * share[productShare] / float64(len(sent)),
 	}
-	for text, at := range sent {
+	var api []float64
+	for text, c := range sent {
+		api = append(api, milliseconds(c.taken))
 		if seen, ok := eyes.at(text); ok {
-			w.Samples = append(w.Samples, float64(seen.Sub(at).Microseconds())/1000)
+			w.Samples = append(w.Samples, milliseconds(seen.Sub(c.at)))
 		} else {
 			w.Lost++
 		}
 	}
 	slices.Sort(w.Samples)
+	slices.Sort(api)
+	w.API99 = measure.Percentile(api, 99)
 	w.P50, w.P99, w.Max = measure.Percentile(w.Samples, 50), measure.Percentile(w.Samples, 99), measure.Percentile(w.Samples, 100)
 	return w, nil
 }
 
-// send changes each of the runtimes once, at the rate, and says which text was sent when. A second change of one could overtake the first.
-func (b *bench) send(ctx context.Context, runtimes []int) (map[string]time.Time, error) {
-	type change struct {
-		text string
-		at   time.Time
-	}
-	changes := make(chan change, len(runtimes))
+// change is when a change was sent, and how long the control plane's API took to take it.
+type change struct {
+	at    time.Time
+	taken time.Duration
+}
+
+func milliseconds(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }
+
+// send changes each of the runtimes once, at the rate, and says by its text how each was sent. A second change of one could overtake
+// the first.
+func (b *bench) send(ctx context.Context, runtimes []int) (map[string]change, error) {
+	var mu sync.Mutex
+	sent := map[string]change{}
 	tick := time.NewTicker(time.Second / time.Duration(b.o.rate))
 	defer tick.Stop()
 	group, sending := errgroup.WithContext(ctx)
@@ -98,16 +109,15 @@ func (b *bench) send(ctx context.Context, runtimes []int) (map[string]time.Time,
 		b.serial++
 		name, text := runtimeName(i), fmt.Sprintf("change %d", b.serial)
 		group.Go(func() error {
-			changes <- change{text, time.Now()}
-			return b.setText(sending, name, text)
+			at := time.Now()
+			err := b.setText(sending, name, text)
+			mu.Lock()
+			defer mu.Unlock()
+			sent[text] = change{at, time.Since(at)}
+			return err
 		})
 	}
 	err := group.Wait()
-	close(changes)
-	sent := map[string]time.Time{}
-	for c := range changes {
-		sent[c.text] = c.at
-	}
 	return sent, err
 }
 
@@ -123,7 +133,7 @@ func (b *bench) setText(ctx context.Context, name, text string) error {
 }
 
 // await waits for all texts that were sent. Those that do not come in time are lost, which is no error.
-func (e *eyes) await(ctx context.Context, sent map[string]time.Time) error {
+func (e *eyes) await(ctx context.Context, sent map[string]change) error {
 	err := patience.Until(ctx, "all changes are in their runtimes", func(context.Context) (bool, error) { return e.have(sent), e.failed() })
 	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
 		return nil
@@ -132,7 +142,7 @@ func (e *eyes) await(ctx context.Context, sent map[string]time.Time) error {
 }
 
 // have says whether all texts were seen.
-func (e *eyes) have(sent map[string]time.Time) bool {
+func (e *eyes) have(sent map[string]change) bool {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	for text := range maps.Keys(sent) {

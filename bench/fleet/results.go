@@ -118,6 +118,8 @@ type Window struct {
 	P99          float64            `json:"p99"`
 	Max          float64            `json:"max"`
 	Samples      []float64          `json:"samples"`
+	// API99 is the time in which the control plane's API took 99 % of the changes: what is below it is not the product's.
+	API99 float64 `json:"p99OfTheAPI"`
 	// Collections is how often the API server collected its garbage, in windows that are compared.
 	Collections int `json:"apiCollections,omitempty"`
 }

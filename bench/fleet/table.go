@@ -137,10 +137,10 @@ func (r *Results) printVerify(w io.Writer) {
 }
 
 func (r *Results) printWindows(w io.Writer) {
-	fmt.Fprintln(w, "\nms until a change is in its runtime\tp50\tp99\tmax\tchanges\tlost\tcpu ms each\tcollections of the API\t")
+	fmt.Fprintln(w, "\nms until a change is in its runtime\tp50\tp99\tmax\tp99 of the API's answers\tchanges\tlost\tcpu ms each\tcollections of the API\t")
 	rows := func(name string, windows []Window) {
 		for _, l := range windows {
-			fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%d\t%d\t%.1f\t%d\t\n", name, l.P50, l.P99, l.Max, l.Changes, l.Lost, l.CPUPerChange, l.Collections)
+			fmt.Fprintf(w, "%s\t%.1f\t%.1f\t%.1f\t%.1f\t%d\t%d\t%.1f\t%d\t\n", name, l.P50, l.P99, l.Max, l.API99, l.Changes, l.Lost, l.CPUPerChange, l.Collections)
 		}
 	}
 	rows("all well", r.Changes)

@@ -51,7 +51,7 @@ type Options struct {
 	// Admit is asked before each request to a runtime; an error keeps it from being sent. Default: every request is sent.
 	Admit func(runtime types.NamespacedName) error
 	// Ask is told of each wait for a runtime, see remote.Options.
-	Ask func(ctx context.Context) (answered func(ok bool))
+	Ask func(ctx context.Context, ahead bool) (answered func(ok bool))
 	// Remember is how long a runtime that did not answer several times in a row is not asked again by Identify, unless its kubeconfig changes: others probe
 	// it. Default: not at all.
 	Remember time.Duration
@@ -93,7 +93,7 @@ type entry struct {
 func New(o Options) *Pool {
 	o.Idle, o.IdleMost = cmp.Or(o.Idle, 10*time.Second), cmp.Or(o.IdleMost, 256)
 	if o.Ask == nil {
-		o.Ask = func(context.Context) func(bool) { return func(bool) {} }
+		o.Ask = func(context.Context, bool) func(bool) { return func(bool) {} }
 	}
 	return &Pool{o: o, entries: map[types.NamespacedName]*entry{}, unused: list.New(), closed: remote.Stats{}}
 }
@@ -230,7 +230,7 @@ func (p *Pool) connect(ctx context.Context, name types.NamespacedName, e *entry)
 		return nil, err
 	}
 	tries := e.tries.Load()
-	entered := p.o.Ask(ctx) // whoever makes the connection may wait for long
+	entered := p.o.Ask(ctx, false) // whoever makes the connection may wait for long
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	entered(false)

@@ -96,20 +96,41 @@ func (s *Set) advance(ctx context.Context, todo []*Step, o ApplyOptions) (ok boo
 	return true, nil
 }
 
-// advanceStage applies the objects of one stage in parallel. All are tried.
+// advanceStage applies the objects of one stage. All are tried, except where they are done in turn and the runtime does not answer one.
 func (s *Set) advanceStage(ctx context.Context, steps []*Step) (ok bool, err error) {
+	if cluster.IsInTurn(ctx) {
+		return s.advanceInTurn(ctx, steps)
+	}
 	oks := make([]bool, len(steps))
 	err = s.all(ctx, len(steps), func(i int) (err error) {
-		oks[i], err = s.advanceOne(ctx, steps[i])
+		step := steps[i]
+		var answer metav1.PartialObjectMetadata
+		err = s.t.Writer.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, step.Object.Bytes,
+			cluster.ApplyOptions{Manager: step.Object.Manager}, &answer)
+		oks[i], err = s.advanced(step, &answer, err)
 		return err
 	})
 	return !slices.Contains(oks, false), err
 }
 
-func (s *Set) advanceOne(ctx context.Context, step *Step) (ok bool, err error) {
-	var answer metav1.PartialObjectMetadata
-	err = s.t.Writer.Apply(ctx, step.Resource, step.Ref.Namespace, step.Ref.Name, step.Object.Bytes,
-		cluster.ApplyOptions{Manager: step.Object.Manager}, &answer)
+func (s *Set) advanceInTurn(ctx context.Context, steps []*Step) (ok bool, _ error) {
+	objects := make([]cluster.Application, len(steps))
+	for i, step := range steps {
+		objects[i] = cluster.Application{
+			Resource: step.Resource, Namespace: step.Ref.Namespace, Name: step.Ref.Name, Body: step.Object.Bytes,
+			Options: cluster.ApplyOptions{Manager: step.Object.Manager},
+		}
+	}
+	oks, errs := make([]bool, len(steps)), make([]error, len(steps))
+	s.t.Writer.ApplyEach(ctx, objects, func(i int, answer *metav1.PartialObjectMetadata, err error) bool {
+		oks[i], errs[i] = s.advanced(steps[i], answer, err)
+		return !isUnanswered(err)
+	})
+	return !slices.Contains(oks, false), errors.Join(errs...)
+}
+
+// advanced is told what became of an object.
+func (s *Set) advanced(step *Step, answer *metav1.PartialObjectMetadata, err error) (ok bool, _ error) {
 	switch {
 	case errors.Is(err, cluster.ErrConflict), errors.Is(err, cluster.ErrNotFound), errors.Is(err, cluster.ErrNoKind):
 		return false, nil
@@ -118,7 +139,7 @@ func (s *Set) advanceOne(ctx context.Context, step *Step) (ok bool, err error) {
 	case answer.DeletionTimestamp != nil:
 		return false, nil
 	}
-	if err := s.learn(step, &answer); err != nil {
+	if err := s.learn(step, answer); err != nil {
 		return false, &ObjectError{Object: step.Ref, Err: err}
 	}
 	s.a.o.Progress(Event{Object: step.Ref, Action: step.Action})

@@ -102,6 +102,7 @@ type Target struct {
 // Writer is the part of cluster.Client by which objects of modules are changed.
 type Writer interface {
 	Apply(ctx context.Context, r cluster.Resource, namespace, name string, body []byte, o cluster.ApplyOptions, into any) error
+	ApplyEach(ctx context.Context, objects []cluster.Application, answered cluster.Answered)
 	Patch(ctx context.Context, r cluster.Resource, namespace, name string, pt types.PatchType, body []byte, o cluster.PatchOptions, into any) error
 	Delete(ctx context.Context, r cluster.Resource, namespace, name string, o cluster.DeleteOptions) error
 }

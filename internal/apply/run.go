@@ -172,7 +172,7 @@ func (s *Set) all(ctx context.Context, n int, do func(i int) error) error {
 	work := func() {
 		for i := int(taken.Add(1)) - 1; i < n; i = int(taken.Add(1)) - 1 {
 			errs[i] = do(i)
-			if cluster.IsInTurn(ctx) && (errors.Is(errs[i], cluster.ErrUnreachable) || errors.Is(errs[i], cluster.ErrTimeout)) {
+			if cluster.IsInTurn(ctx) && isUnanswered(errs[i]) {
 				return
 			}
 		}
@@ -186,6 +186,11 @@ func (s *Set) all(ctx context.Context, n int, do func(i int) error) error {
 		work()
 	}()
 	return errors.Join(errs...)
+}
+
+// isUnanswered says whether a runtime did not answer.
+func isUnanswered(err error) bool {
+	return errors.Is(err, cluster.ErrUnreachable) || errors.Is(err, cluster.ErrTimeout)
 }
 
 func (s *Set) applyOne(ctx context.Context, p *Plan, step *Step) error {

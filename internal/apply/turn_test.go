@@ -9,23 +9,64 @@ import (
 	"testing/synctest"
 	"time"
 
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/kyma-project/mothership/internal/bundle"
 	"github.com/kyma-project/mothership/internal/cluster"
 )
 
-// TestAllInTurnOfSilent: where objects are done in turn, a runtime that does not answer one of them is not asked for the others.
-func TestAllInTurnOfSilent(t *testing.T) {
+// silentAt is a Writer to a runtime that does not answer one of the objects.
+type silentAt struct {
+	Writer
+	at    int
+	err   error
+	asked int
+}
+
+// ApplyEach answers one object after the other.
+func (w *silentAt) ApplyEach(_ context.Context, objects []cluster.Application, answered cluster.Answered) {
+	for i, o := range objects {
+		var err error
+		if w.asked++; i == w.at {
+			err = w.err
+		}
+		if !answered(i, &metav1.PartialObjectMetadata{ObjectMeta: metav1.ObjectMeta{Namespace: o.Namespace, Name: o.Name}}, err) {
+			return
+		}
+	}
+}
+
+// TestInTurnOfSilent: where objects are done in turn, a runtime that does not answer one of them is not asked for the others; what it
+// refuses says nothing about the others.
+func TestInTurnOfSilent(t *testing.T) {
 	t.Parallel()
-	s := &Set{a: New(Options{Parallel: 4})}
-	for _, silent := range []error{cluster.ErrUnreachable, cluster.ErrTimeout} {
+	for _, tc := range []struct {
+		err   error
+		asked int
+		fails bool
+	}{
+		{cluster.ErrUnreachable, 3, true}, {cluster.ErrTimeout, 3, true}, {cluster.ErrForbidden, 10, true}, {cluster.ErrConflict, 10, false},
+	} {
 		done := 0
+		s := &Set{a: New(Options{Parallel: 4})}
 		err := s.all(cluster.InTurn(t.Context()), 10, func(i int) error {
 			if done++; i == 2 {
-				return silent
+				return tc.err
 			}
 			return nil
 		})
-		if done != 3 || !errors.Is(err, silent) {
-			t.Errorf("%d objects were tried: %v", done, err)
+		if done != tc.asked || !errors.Is(err, tc.err) {
+			t.Errorf("%v: %d objects were tried: %v", tc.err, done, err)
+		}
+		w := &silentAt{at: 2, err: tc.err}
+		s.t.Writer = w
+		steps := make([]*Step, 10)
+		for i := range steps {
+			steps[i] = &Step{Object: &bundle.Object{Manager: "m"}}
+		}
+		ok, err := s.advanceStage(cluster.InTurn(t.Context()), steps)
+		if ok || w.asked != tc.asked || tc.fails != errors.Is(err, tc.err) {
+			t.Errorf("%v: %d objects were asked for: %t, %v", tc.err, w.asked, ok, err)
 		}
 	}
 }

@@ -96,12 +96,24 @@ type DeleteOptions struct {
 	DryRun      bool
 }
 
+// Application is an object of Client.ApplyEach: what Apply takes.
+type Application struct {
+	Resource        Resource
+	Namespace, Name string
+	Body            []byte
+	Options         ApplyOptions
+}
+
+// Answered is told what became of each object, in their order: its metadata, which are overwritten afterwards, or why it was not applied,
+// as Apply says it. It returns whether to go on; where it does not, it is told of no other.
+type Answered func(i int, answer *metav1.PartialObjectMetadata, err error) (on bool)
+
 // inTurnKey marks the context of work that asks one thing after the other.
 type inTurnKey struct{}
 
 // InTurn is a context for work on so many runtimes that nobody waits for one of them: what it asks is asked one after the other, over
-// one connection of HTTP/1.1. That takes a fifth less of the processors' time, here and there, than many requests at the same time over
-// HTTP/2 do, and longer for the one runtime.
+// one connection of HTTP/1.1, and objects are sent before those before them are answered (Client.ApplyEach). That takes a third less of the
+// processors' time, here and there, than many requests at the same time over HTTP/2 do.
 func InTurn(ctx context.Context) context.Context { return context.WithValue(ctx, inTurnKey{}, true) }
 
 // AtOnce takes InTurn back: for what turns out to be more work, or to take time.
@@ -139,6 +151,9 @@ type Client interface {
 	List(ctx context.Context, r Resource, o ListOptions) ([]unstructured.Unstructured, error)
 	Create(ctx context.Context, r Resource, namespace string, body []byte, into any) error
 	Apply(ctx context.Context, r Resource, namespace, name string, body []byte, o ApplyOptions, into any) error
+	// ApplyEach applies objects one after the other. Where that is in turn (InTurn), the next ones may be sent before the first is
+	// answered; answered returning false then only ends what is not sent yet. It is called by the caller's goroutine.
+	ApplyEach(ctx context.Context, objects []Application, answered Answered)
 	Patch(ctx context.Context, r Resource, namespace, name string, pt types.PatchType, body []byte, o PatchOptions, into any) error
 	Delete(ctx context.Context, r Resource, namespace, name string, o DeleteOptions) error
 }

@@ -9,8 +9,10 @@ import (
 )
 
 // ask tells the engine that a run waits for its runtime. What is asked outside of a run concerns nobody.
-func ask(ctx context.Context) (answered func(ok bool)) {
-	if r := engine.RunOf(ctx); r != nil {
+func ask(ctx context.Context, ahead bool) (answered func(ok bool)) {
+	if r := engine.RunOf(ctx); r != nil && ahead {
+		return r.AskAhead()
+	} else if r != nil {
 		return r.Ask()
 	}
 	return func(bool) {}

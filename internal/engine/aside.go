@@ -25,7 +25,13 @@ func RunOf(ctx context.Context) *Run {
 // ask several things at the same time. One that gets no answer for longer than usual is set aside: it goes on, but others take
 // its place, and nothing else of its runtime begins before that answers something. answered may be called more than once: the
 // first call counts.
-func (r *Run) Ask() (answered func(ok bool)) {
+func (r *Run) Ask() (answered func(ok bool)) { return r.ask(false) }
+
+// AskAhead is Ask for what was asked before, and may be answered already: the answer says that the runtime works, and not how far away it
+// is, nor how long answers take.
+func (r *Run) AskAhead() (answered func(ok bool)) { return r.ask(true) }
+
+func (r *Run) ask(ahead bool) (answered func(ok bool)) {
 	e := r.engine
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -45,7 +51,7 @@ func (r *Run) Ask() (answered func(ok bool)) {
 		defer e.mu.Unlock()
 		if open {
 			open = false
-			e.answered(r, e.now()-begin, ok)
+			e.answered(r, e.now()-begin, ok, ahead)
 		}
 	}
 }
@@ -114,12 +120,14 @@ func (e *Engine) prove(r *Run) {
 }
 
 // answered ends a question of a run. The lock is held.
-func (e *Engine) answered(r *Run, took time.Duration, ok bool) {
+func (e *Engine) answered(r *Run, took time.Duration, ok, ahead bool) {
 	e.setAsideOverdue()
 	r.asking--
 	if ok {
-		e.answerTime += (took - e.answerTime) / 16
-		e.nearest.add(took)
+		if !ahead {
+			e.answerTime += (took - e.answerTime) / 16
+			e.nearest.add(took)
+		}
 		e.prove(r)
 	}
 	if !r.ended && (ok || r.asking == 0) {

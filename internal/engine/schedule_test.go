@@ -397,6 +397,13 @@ func TestInWave(t *testing.T) {
 						answered := r.Ask()
 						<-time.After(tc.answers)
 						answered(true)
+						before := patienceOf(r.engine)
+						for range 7 { // what was sent ahead is answered at once, however far away the runtime is
+							r.AskAhead()(true)
+						}
+						if now := patienceOf(r.engine); now != before {
+							t.Errorf("patience: %s, then %s", before, now)
+						}
 					}
 					got = r.InWave()
 					return Result{}
@@ -420,4 +427,10 @@ func TestInWave(t *testing.T) {
 			})
 		})
 	}
+}
+
+func patienceOf(e *Engine) time.Duration {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	return e.patience()
 }

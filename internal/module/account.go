@@ -57,6 +57,13 @@ func (a *delegate) Apply(ctx context.Context, r cluster.Resource, namespace, nam
 	return a.explain(ctx, attempt{"patch", r, namespace}, a.as.Apply(ctx, r, namespace, name, body, o, into))
 }
 
+// ApplyEach implements apply.Writer.
+func (a *delegate) ApplyEach(ctx context.Context, objects []cluster.Application, answered cluster.Answered) {
+	a.as.ApplyEach(ctx, objects, func(i int, answer *metav1.PartialObjectMetadata, err error) bool {
+		return answered(i, answer, a.explain(ctx, attempt{"patch", objects[i].Resource, objects[i].Namespace}, err))
+	})
+}
+
 // Patch implements apply.Writer.
 func (a *delegate) Patch(ctx context.Context, r cluster.Resource, namespace, name string, pt types.PatchType, body []byte, o cluster.PatchOptions, into any) error {
 	return a.explain(ctx, attempt{"patch", r, namespace}, a.as.Patch(ctx, r, namespace, name, pt, body, o, into))

@@ -131,6 +131,35 @@ func TestServiceAccountMayNot(t *testing.T) {
 	}
 }
 
+// TestServiceAccountInTurn: what a wave sends is the account's, too, and what it may not do is said of it.
+func TestServiceAccountInTurn(t *testing.T) {
+	t.Parallel()
+	s := setup(t)
+	s.grant("get") // neither create nor patch
+	account := s.rt.account(s.namespace, "team")
+	objects := make([]cluster.Application, 3)
+	for i := range objects {
+		name := string(rune('a' + i))
+		objects[i] = cluster.Application{
+			Resource: configMaps, Namespace: s.namespace, Name: name, Body: []byte(config(name, "1")), Options: cluster.ApplyOptions{Manager: "m"},
+		}
+	}
+	for way, in := range ways {
+		told := 0
+		account.ApplyEach(in(t.Context()), objects, func(i int, _ *metav1.PartialObjectMetadata, err error) bool {
+			var may *AccountError
+			if !errors.As(err, &may) || may.Name != "team" || !strings.Contains(err.Error(), "patch configmaps in namespace "+s.namespace) {
+				t.Errorf("%s: object %d: %v", way, i, err)
+			}
+			told++
+			return true
+		})
+		if told != len(objects) {
+			t.Errorf("%s: %d objects were told of", way, told)
+		}
+	}
+}
+
 // TestServiceAccountDoesNotExist says so, and what to do.
 func TestServiceAccountDoesNotExist(t *testing.T) {
 	t.Parallel()

@@ -60,11 +60,12 @@ func (q *request) retriable(e *Error) bool {
 
 // call sends a request, repeats it after transient failures, and decodes its answer. Errors are *Error.
 func (c *Client) call(ctx context.Context, q *request, decode decoder) error {
-	for attempt := 0; ; attempt++ {
-		err := c.attempt(ctx, q, decode)
-		if err == nil {
-			return nil
-		}
+	return c.repeat(ctx, q, decode, c.attempt(ctx, q, decode))
+}
+
+// repeat repeats a request whose first attempt ended with err, nil if it did well, after transient failures. Errors are *Error.
+func (c *Client) repeat(ctx context.Context, q *request, decode decoder, err *Error) error {
+	for attempt := 0; err != nil; attempt++ {
 		if !c.mayRepeat(ctx, attempt, q, err) {
 			return err
 		}
@@ -75,7 +76,9 @@ func (c *Client) call(ctx context.Context, q *request, decode decoder) error {
 		if cause := c.rest(ctx, delay); cause != nil {
 			return q.interrupted(cause, err)
 		}
+		err = c.attempt(ctx, q, decode)
 	}
+	return nil
 }
 
 // delay before the next attempt: what the server asks for, but at least the backoff.
@@ -90,13 +93,24 @@ func (c *Client) delay(attempt int, err *Error) time.Duration {
 // attempt makes one HTTP request.
 func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error {
 	resp, reqCtx, err := c.gate.send(ctx, q.verb, q.lasts, func(ctx context.Context) (*http.Request, error) {
-		req, err := q.httpRequest(ctx)
-		if err != nil {
-			return nil, q.fail(ReasonInvalid, 0, err)
-		}
-		c.impersonate(req.Header)
-		return req, nil
+		return c.httpRequest(ctx, q)
 	})
+	return c.outcome(ctx, q, decode, resp, err, func() error { return context.Cause(reqCtx) })
+}
+
+// httpRequest is a request as it is sent. Errors are *Error.
+func (c *Client) httpRequest(ctx context.Context, q *request) (*http.Request, error) {
+	req, err := q.httpRequest(ctx)
+	if err != nil {
+		return nil, q.fail(ReasonInvalid, 0, err)
+	}
+	c.impersonate(req.Header)
+	return req, nil
+}
+
+// outcome is what became of an attempt: its answer, which is decoded and closed, or the error of sending it. cause is why the request's
+// own context has ended, or nil.
+func (c *Client) outcome(ctx context.Context, q *request, decode decoder, resp *http.Response, err error, cause func() error) *Error {
 	if err != nil {
 		if ctx.Err() != nil {
 			return q.interrupted(context.Cause(ctx), nil)
@@ -107,7 +121,7 @@ func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error
 		if own := (*Error)(nil); errors.As(err, &own) { // there is no such request
 			return own
 		}
-		return q.transportError(reqCtx, err)
+		return q.transportError(cause(), err)
 	}
 	defer resp.Body.Close()
 	if resp.StatusCode/100 != 2 && (resp.StatusCode != http.StatusNotModified || q.etag == "") {
@@ -117,7 +131,7 @@ func (c *Client) attempt(ctx context.Context, q *request, decode decoder) *Error
 		if ctx.Err() != nil {
 			return q.interrupted(context.Cause(ctx), nil)
 		}
-		return q.bodyError(reqCtx, resp.StatusCode, err)
+		return q.bodyError(cause(), resp.StatusCode, err)
 	}
 	return nil
 }

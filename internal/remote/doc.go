@@ -26,7 +26,8 @@
 //
 // Metadata of one object is asked for as Kubernetes' protobuf, and as JSON where a server does not have that. Requests of a context from
 // cluster.InTurn go over a connection of HTTP/1.1 of their own, on the goroutine that asks, except large ones, those through a proxy, without TLS or
-// to a server without HTTP/1.1; all others share one of HTTP/2.
+// to a server without HTTP/1.1; all others share one of HTTP/2. Client.ApplyEach sends up to eight of them before the first is answered, and
+// no longer does so to a server that has left some unanswered.
 //
 // # Watches
 //

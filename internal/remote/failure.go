@@ -1,7 +1,6 @@
 package remote
 
 import (
-	"context"
 	"crypto/tls"
 	"encoding/json"
 	"errors"
@@ -36,14 +35,15 @@ var errDeadline = errors.New("no complete answer in time")
 // errBodyTooLarge ends the reading of an answer beyond its bound.
 var errBodyTooLarge = errors.New("the answer is larger than its bound")
 
-// transportError types what went wrong without an answer. The body of an answer that breaks off is not its business.
-func (q *request) transportError(reqCtx context.Context, err error) *Error {
+// transportError types what went wrong without an answer; ended is why the request's own context has. The body of an answer that breaks
+// off is not its business.
+func (q *request) transportError(ended, err error) *Error {
 	e := q.fail(ReasonUnreachable, 0, err)
 	var opErr *net.OpError
 	var certErr *tls.CertificateVerificationError
 	switch {
-	case errors.Is(context.Cause(reqCtx), errDeadline):
-		e.Reason, e.Err, e.silent = ReasonTimeout, errDeadline, errors.Is(context.Cause(reqCtx), errSilent)
+	case errors.Is(ended, errDeadline):
+		e.Reason, e.Err, e.silent = ReasonTimeout, errDeadline, errors.Is(ended, errSilent)
 	case errors.As(err, &certErr):
 		e.permanent = true
 	case errors.As(err, &opErr) && opErr.Op == "dial":
@@ -54,15 +54,15 @@ func (q *request) transportError(reqCtx context.Context, err error) *Error {
 	return e
 }
 
-// bodyError types what went wrong while an answer of 2xx was read or decoded.
-func (q *request) bodyError(reqCtx context.Context, code int, err error) *Error {
+// bodyError types what went wrong while an answer of 2xx was read or decoded; ended is why the request's own context has.
+func (q *request) bodyError(ended error, code int, err error) *Error {
 	var own *Error
 	var syntax *json.SyntaxError
 	var wrongType *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &own):
 		return own
-	case errors.Is(context.Cause(reqCtx), errDeadline):
+	case errors.Is(ended, errDeadline):
 		return q.fail(ReasonTimeout, code, errDeadline)
 	case errors.Is(err, errBodyTooLarge):
 		return q.fail(ReasonTooLarge, code, fmt.Errorf("more than %d MiB", q.bound()>>20))

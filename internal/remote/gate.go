@@ -35,7 +35,7 @@ type gate struct {
 	userAgent string
 	pause     func(context.Context, time.Duration) error
 	admit     func() error
-	ask       func(context.Context) (answered func(ok bool))
+	ask       func(ctx context.Context, ahead bool) (answered func(ok bool))
 	contact   time.Duration
 	heard     atomic.Int64 // when the server last answered, in nanoseconds since 1970
 	counter   counter
@@ -133,7 +133,7 @@ func (g *gate) RoundTrip(req *http.Request) (*http.Response, error) {
 func (g *gate) send(
 	ctx context.Context, verb string, lasts time.Duration, request func(context.Context) (*http.Request, error),
 ) (*http.Response, context.Context, error) {
-	ok, answered := false, g.ask(ctx)
+	ok, answered := false, g.ask(ctx, false)
 	defer func() { answered(ok) }()
 	if err := g.enter(ctx); err != nil {
 		return nil, ctx, err
@@ -150,7 +150,7 @@ func (g *gate) send(
 		b.end()
 		return nil, ctx, err
 	}
-	g.counter.add(verb)
+	g.counter.add(verb, 1)
 	resp, err := b.gen.transport.RoundTrip(b.gen.address(req))
 	if err != nil {
 		b.end()

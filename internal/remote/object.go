@@ -56,16 +56,25 @@ func (c *Client) Create(ctx context.Context, r Resource, namespace string, body 
 
 // Apply makes or changes an object by server-side apply of its JSON.
 func (c *Client) Apply(ctx context.Context, r Resource, namespace, name string, body []byte, o ApplyOptions, into any) error {
-	q, err := objectRequest(VerbApply, http.MethodPatch, r, namespace, name)
+	q, err := applyRequest(&cluster.Application{Resource: r, Namespace: namespace, Name: name, Body: body, Options: o}, acceptFor(into))
 	if err != nil {
 		return err
 	}
-	if o.Manager == "" {
-		return q.fail(ReasonInvalid, 0, errors.New("a field manager is needed"))
-	}
-	q.body, q.contentType, q.accept, q.idempotent = body, string(types.ApplyPatchType), acceptFor(into), true
-	q.rawQuery = writeQuery(o.Manager, o.DryRun) + "&force=" + strconv.FormatBool(o.Force)
 	return c.call(ctx, q, object(into, r.GVK()))
+}
+
+// applyRequest is the request for an object, or an *Error.
+func applyRequest(o *cluster.Application, accept string) (*request, error) {
+	q, err := objectRequest(VerbApply, http.MethodPatch, o.Resource, o.Namespace, o.Name)
+	if err != nil {
+		return nil, err
+	}
+	if o.Options.Manager == "" {
+		return nil, q.fail(ReasonInvalid, 0, errors.New("a field manager is needed"))
+	}
+	q.body, q.contentType, q.accept, q.idempotent = o.Body, string(types.ApplyPatchType), accept, true
+	q.rawQuery = writeQuery(o.Options.Manager, o.Options.DryRun) + "&force=" + strconv.FormatBool(o.Options.Force)
+	return q, nil
 }
 
 // Patch changes an object by a JSON, merge or strategic merge patch. It is repeated only if the first attempt was surely

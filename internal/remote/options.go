@@ -28,8 +28,10 @@ type Options struct {
 	// Default: every request is sent.
 	Admit func() error
 	// Ask is told of each time that a call waits for the server or for its turn; it is told the end of it by answered, with
-	// whether the server answered something that shows it works (not 401, 429 or 5xx). Default: nobody is told.
-	Ask func(ctx context.Context) (answered func(ok bool))
+	// whether the server answered something that shows it works (not 401, 429 or 5xx). ahead says that the request was sent before,
+	// so that how long it takes says nothing about the way to the server. answered may be called more than once: the first call counts.
+	// Default: nobody is told.
+	Ask func(ctx context.Context, ahead bool) (answered func(ok bool))
 }
 
 // Validate says what is wrong with the options.
@@ -63,7 +65,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.Retries, 4)
 	setDefault(&o.UserAgent, "mothership")
 	if o.Ask == nil {
-		o.Ask = func(context.Context) func(bool) { return func(bool) {} }
+		o.Ask = func(context.Context, bool) func(bool) { return func(bool) {} }
 	}
 	if o.Admit == nil {
 		o.Admit = func() error { return nil }

@@ -66,7 +66,7 @@ func (c *Client) mayRepeat(ctx context.Context, attempt int, q *request, err *Er
 
 // rest waits between two attempts.
 func (c *Client) rest(ctx context.Context, delay time.Duration) error {
-	answered := c.gate.ask(ctx)
+	answered := c.gate.ask(ctx, false)
 	defer answered(false)
 	return c.pause(ctx, delay)
 }

@@ -47,7 +47,7 @@ func TestAsk(t *testing.T) {
 	var mu sync.Mutex
 	var told []bool
 	open := 0
-	o := Options{Retries: 1, Ask: func(context.Context) func(bool) {
+	o := Options{Retries: 1, Ask: func(context.Context, bool) func(bool) {
 		mu.Lock()
 		defer mu.Unlock()
 		open++

@@ -53,13 +53,13 @@ type counter struct {
 	n  Stats // guarded by mu
 }
 
-func (c *counter) add(verb string) {
+func (c *counter) add(verb string, n int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.n == nil {
 		c.n = Stats{}
 	}
-	c.n[verb]++
+	c.n[verb] += n
 }
 
 func (c *counter) read() Stats {

@@ -25,6 +25,8 @@ import (
 type turns struct {
 	of   *http.Transport // whose proxy and TLS configuration count
 	dial dialer
+	// single says that the server has left requests unanswered that were sent ahead.
+	single atomic.Bool
 
 	mu     sync.Mutex
 	config *tls.Config // made when it is first needed
@@ -136,6 +138,7 @@ func (t *turns) configFor(host string) *tls.Config {
 			t.config = &tls.Config{MinVersion: tls.VersionTLS12}
 		}
 		t.config.NextProtos = []string{"http/1.1"}
+		t.config.DynamicRecordSizingDisabled = true // a record of 1 KiB is for pages that are shown before they are all there
 		t.config.ServerName = cmp.Or(t.config.ServerName, host)
 	}
 	return t.config
@@ -144,7 +147,7 @@ func (t *turns) configFor(host string) *tls.Config {
 // ask sends a request over a connection, which is another's turn, or no more, once the answer was read and closed.
 func (t *turns) ask(c *turnConn, req *http.Request) (*http.Response, error) {
 	ctx := req.Context()
-	stop := context.AfterFunc(ctx, func() { _ = c.raw.SetDeadline(longAgo) })
+	stop := context.AfterFunc(ctx, c.interrupt)
 	resp, err := c.roundTrip(req)
 	if err != nil {
 		stop()
@@ -158,6 +161,9 @@ func (t *turns) ask(c *turnConn, req *http.Request) (*http.Response, error) {
 	return resp, nil
 }
 
+// interrupt ends whatever is under way.
+func (c *turnConn) interrupt() { _ = c.raw.SetDeadline(longAgo) }
+
 func (c *turnConn) roundTrip(req *http.Request) (*http.Response, error) {
 	if err := req.Write(c.w); err != nil {
 		return nil, err
@@ -165,6 +171,11 @@ func (c *turnConn) roundTrip(req *http.Request) (*http.Response, error) {
 	if err := c.w.Flush(); err != nil {
 		return nil, err
 	}
+	return c.answer(req)
+}
+
+// answer reads the header of the next answer, which is that to req.
+func (c *turnConn) answer(req *http.Request) (*http.Response, error) {
 	c.in.left = maxHeader
 	for range maxEarly + 1 {
 		resp, err := http.ReadResponse(c.r, req)
@@ -182,6 +193,15 @@ func (c *turnConn) roundTrip(req *http.Request) (*http.Response, error) {
 }
 
 var errEarly = errors.New("the server answers with something else than an answer")
+
+// leave ends the turn of a connection, which is kept if it can be used again.
+func (t *turns) leave(c *turnConn, again bool) {
+	if again {
+		t.give(c)
+		return
+	}
+	_ = c.raw.Close()
+}
 
 // give keeps a connection for the next, for a while.
 func (t *turns) give(c *turnConn) {
@@ -260,11 +280,7 @@ func (b *turnBody) end(whole bool) {
 	if b.ended.Swap(true) {
 		return
 	}
-	if b.stop() && whole && !b.once {
-		b.turns.give(b.turn)
-		return
-	}
-	_ = b.turn.raw.Close()
+	b.turns.leave(b.turn, b.stop() && whole && !b.once)
 }
 
 var errHeaderTooLarge = fmt.Errorf("the header of the answer is larger than %d MiB", maxHeader>>20)
