@@ -79,13 +79,34 @@ func (r *Results) concludeVerify() {
 	}
 }
 
+// fewest is how many windows without a collection there must be of each kind, for the others to be left out.
+const fewest = 3
+
+// compared are those windows in which the API server has not collected its garbage, where there are enough of both kinds: a collection
+// takes half of the machine for a while, and is the slowest hundredth of the changes of its window, whoever is sick.
+func compared(disturbed, undisturbed []Window) (_, _ []Window) {
+	without := func(all []Window) (some []Window) {
+		for _, w := range all {
+			if w.Collections == 0 {
+				some = append(some, w)
+			}
+		}
+		return some
+	}
+	if d, u := without(disturbed), without(undisturbed); len(d) >= fewest && len(u) >= fewest {
+		return d, u
+	}
+	return disturbed, undisturbed
+}
+
 func (r *Results) concludeSick() {
 	s := r.Sick
 	if s == nil {
 		return
 	}
 	if len(s.Disturbed) > 0 && len(s.Undisturbed) > 1 {
-		r.Figures["sick_p99_ratio"] = median(s.Disturbed, p99) / median(s.Undisturbed, p99)
+		disturbed, undisturbed := compared(s.Disturbed, s.Undisturbed)
+		r.Figures["sick_p99_ratio"] = median(disturbed, p99) / median(undisturbed, p99)
 	}
 	if s.Requests != nil {
 		r.Figures["sick_requests_per_minute"] = float64(s.Requests.Requests) / float64(s.Runtimes) / s.Requests.Minutes

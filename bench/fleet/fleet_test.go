@@ -119,6 +119,30 @@ func TestConclusions(t *testing.T) {
 	}
 }
 
+// TestCompared: windows in which the API server has collected its garbage are left out where enough others are there.
+func TestCompared(t *testing.T) {
+	t.Parallel()
+	windows := func(collections ...int) (out []Window) {
+		for i, n := range collections {
+			out = append(out, Window{P99: float64(i), Collections: n})
+		}
+		return out
+	}
+	for _, tc := range []struct {
+		disturbed, undisturbed []Window
+		d, u                   int
+	}{
+		{windows(0, 1, 0, 0), windows(0, 0, 0, 2, 1), 3, 3},
+		{windows(0, 0, 0), windows(0, 0, 0), 3, 3},
+		{windows(0, 1, 0), windows(0, 0, 0, 1), 3, 4}, // too few of the disturbed
+		{windows(0, 0, 0), windows(1, 1, 0), 3, 3},
+	} {
+		if d, u := compared(tc.disturbed, tc.undisturbed); len(d) != tc.d || len(u) != tc.u {
+			t.Errorf("%v and %v: %d and %d are compared, want %d and %d", tc.disturbed, tc.undisturbed, len(d), len(u), tc.d, tc.u)
+		}
+	}
+}
+
 // TestNothingMeasured: a figure that was not measured is not there.
 func TestNothingMeasured(t *testing.T) {
 	t.Parallel()

@@ -63,6 +63,25 @@ func (l *ledger) keep() {
 	l.ended = true
 }
 
+// begin forgets what was booked: all are taken for reachable.
+func (l *ledger) begin() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	clear(l.entries)
+}
+
+// failed says whether the watch has ended before the ledger was closed.
+func (l *ledger) failed() error {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.ended {
+		return errLedgerEnded
+	}
+	return nil
+}
+
+var errLedgerEnded = errors.New("the watch of Kymas ended")
+
 func (l *ledger) book(k *v1beta2.Kyma) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
@@ -104,7 +123,7 @@ func (l *ledger) ready(names []string) (bool, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if l.ended {
-		return false, errors.New("the watch of Kymas ended")
+		return false, errLedgerEnded
 	}
 	for _, name := range names {
 		if e := l.entries[name]; e == nil || !e.ready {

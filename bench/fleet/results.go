@@ -122,6 +122,8 @@ type Window struct {
 	API99 float64 `json:"p99OfTheAPI"`
 	// Collections is how often the API server collected its garbage, in windows that are compared.
 	Collections int `json:"apiCollections,omitempty"`
+	// API is how often the control plane's API was asked in such a window, and shortly before and after it.
+	API map[string]int `json:"requestsToTheControlPlane,omitempty"`
 }
 
 // Applied is what was applied, in how long, and at what processor time of whoever did it, the reports on it included.
@@ -174,6 +176,8 @@ type Burst struct {
 
 // Sick is a fleet of which a fifth is sick, again and again. Windows are of changes to the healthy.
 type Sick struct {
+	// Peak is the most memory until then that the control plane had at any time, in MiB.
+	Peak        float64  `json:"peakMiB"`
 	Runtimes    int      `json:"runtimes"`
 	Undisturbed []Window `json:"undisturbed,omitempty"`
 	Disturbed   []Window `json:"disturbed,omitempty"`

@@ -184,7 +184,9 @@ func (r *Results) printSick(w io.Writer) {
 	if s == nil || s.RequestsAtFirst == nil || s.Requests == nil || s.Each == nil {
 		return
 	}
-	fmt.Fprintf(w, "\n%d sick runtimes, of which %d were noticed after %.0f s\t\n", s.Runtimes, s.Noticed, s.NoticeSeconds)
+	fmt.Fprintf(w, "\n%d sick runtimes, of which %d were noticed after %.0f s; the control plane had %.0f MiB at most until then\t\n", s.Runtimes, s.Noticed, s.NoticeSeconds, s.Peak)
+	disturbed, undisturbed := compared(s.Disturbed, s.Undisturbed)
+	fmt.Fprintf(w, "windows compared\t%d of %d while a fifth was sick, %d of %d others\t\n", len(disturbed), len(s.Disturbed), len(undisturbed), len(s.Undisturbed))
 	for _, q := range []*SickRequests{s.RequestsAtFirst, s.Requests} {
 		fmt.Fprintf(w, "requests to each per minute, in the %.1f minutes after that\t%s\t\n", q.Minutes, rates(q.PerMinute))
 	}
