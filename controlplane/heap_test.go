@@ -9,7 +9,7 @@ import (
 
 func TestPercentOver(t *testing.T) {
 	t.Parallel()
-	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 72 << 20: 388, 88 << 20: 300, 128 << 20: 175, 176 << 20: 100, 1 << 30: 100} {
+	for live, want := range map[uint64]int{0: 400, 1 << 20: 400, 72 << 20: 400, 88 << 20: 336, 128 << 20: 200, 192 << 20: 100, 1 << 30: 100} {
 		if got := percentOver(live); got != want {
 			t.Errorf("%d MiB: %d %%, want %d", live>>20, got, want)
 		}

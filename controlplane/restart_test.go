@@ -2,10 +2,12 @@ package controlplane_test
 
 import (
 	"context"
+	"net/http"
 	"testing"
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"sigs.k8s.io/controller-runtime/pkg/client"
 
 	"github.com/kyma-project/mothership/api/v1beta2"
@@ -132,6 +134,31 @@ func TestRestart(t *testing.T) {
 		t.Fatal(err)
 	}
 	await(t, runtime, &corev1.ConfigMapList{}, key, "put back", func(m *corev1.ConfigMap) bool { return m.UID != object.UID })
+}
+
+// A runtime that is away when the control plane starts is looked at when it is back: before that, nobody knows what is to be watched.
+func TestWatchOfWhoWasAway(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	w, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	s := w.bare(t)
+	probing := func(c *controlplane.Config) { c.ProbeInterval = probeInterval }
+	stop := s.another(dir, probing)
+	s.join(watching)
+	s.offers("app", "1.0.0")
+	s.wants(s.entry("app"))
+	s.ready()
+	stop()
+	s.proxy.has(says(http.StatusServiceUnavailable, metav1.StatusReasonServiceUnavailable))
+	s.another(dir, probing)
+	s.unreachable(v1beta2.ReasonUnavailable)
+	s.proxy.has(nil)
+	s.ready()
+	s.edit("app", "version", "9")
+	s.data("app", "version", "1.0.0")
 }
 
 // Where nothing is watched, drift is found by verification.

@@ -113,6 +113,9 @@ func (c *Controller) probe(ctx context.Context, r *engine.Run, k *v1beta2.Kyma) 
 		log.Info("The runtime answers")
 	}
 	c.o.Status.Reachable(k, v1beta2.ReasonReachable, "the runtime answers") // no write where it says so already
+	if name := client.ObjectKeyFromObject(k); c.wantsWatch(name) && !c.watches.has(name) {
+		c.o.Engine.Add(fleet.RuntimeKey(name), engine.PriorityVerify) // it was away since the start: what to watch is not known yet
+	}
 	return engine.Result{Outcome: engine.Done, After: c.later(client.ObjectKeyFromObject(k)), Message: "it answers"}
 }
 

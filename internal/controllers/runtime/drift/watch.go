@@ -111,6 +111,13 @@ func (c *Controller) wantsWatch(name types.NamespacedName) bool {
 	return err == nil && r.DeletionTimestamp == nil && r.Spec.DriftDetection == v1beta2.DriftWatch
 }
 
+// has says whether it is known what a runtime should look like.
+func (w *watches) has(name types.NamespacedName) bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.runtimes[name] != nil
+}
+
 // Working says that a module is being worked on, until done is called: its objects change by our own doing.
 func (c *Controller) Working(name types.NamespacedName, module string) (done func()) {
 	w := c.watches
