@@ -211,7 +211,7 @@ func (t *aheadTurn) write(ctx context.Context, text *bytes.Buffer, b []ahead, ea
 	reqs := make([]*http.Request, 0, len(b))
 	bound := "&timeout=" + strconv.FormatInt(max(each.Milliseconds(), 1), 10) + "ms"
 	for i := range b {
-		if i > 0 && !g.limiter.Allow() || g.admit() != nil {
+		if text.Len()+len(b[i].body) > mostInTurn || i > 0 && !g.limiter.Allow() || g.admit() != nil {
 			break
 		}
 		req, err := t.c.httpRequest(ctx, b[i].request)
