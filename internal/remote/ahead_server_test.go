@@ -126,6 +126,8 @@ func TestApplyEachIsBounded(t *testing.T) {
 	default:
 		t.Error("the server has not given up")
 	}
+	mu.Lock()
+	defer mu.Unlock()
 	if sent := c.Stats().Sub(before)[VerbApply]; sent < 4 || called["c1"] != 2 { // more, where it closes the connection while it answers, or the machine is busy
 		t.Errorf("%d requests, webhooks called %v", sent, called)
 	}

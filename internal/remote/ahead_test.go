@@ -86,13 +86,13 @@ func TestApplyEachAhead(t *testing.T) {
 				_, _ = io.Copy(io.Discard, req.Body)
 				reqs = append(reqs, req)
 			}
+			mu.Lock()
+			ahead = append(ahead, len(reqs))
+			mu.Unlock()
 			for _, req := range reqs {
 				body := fmt.Sprintf(`{"metadata":{"name":%q,"namespace":"n"}}`, path.Base(req.URL.Path))
 				_, _ = fmt.Fprintf(conn, "HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: %d\r\n\r\n%s", len(body), body)
 			}
-			mu.Lock()
-			ahead = append(ahead, len(reqs))
-			mu.Unlock()
 			total += len(reqs)
 		}
 	})
