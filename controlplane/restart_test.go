@@ -77,11 +77,7 @@ func (s *site) inside() client.WithWatch {
 func TestRestart(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := w.bare(t)
+	s := newBareSite(t)
 	stop := s.another(dir)
 	s.join()
 	s.offers("app", "1.0.0")
@@ -140,11 +136,7 @@ func TestRestart(t *testing.T) {
 func TestWatchOfWhoWasAway(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	w, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := w.bare(t)
+	s := newBareSite(t)
 	probing := func(c *controlplane.Config) { c.ProbeInterval = probeInterval }
 	stop := s.another(dir, probing)
 	s.join(watching)
@@ -164,11 +156,7 @@ func TestWatchOfWhoWasAway(t *testing.T) {
 // Where nothing is watched, drift is found by verification.
 func TestVerification(t *testing.T) {
 	t.Parallel()
-	w, err := shared()
-	if err != nil {
-		t.Fatal(err)
-	}
-	s := w.bare(t)
+	s := newBareSite(t)
 	s.another(t.TempDir(), func(c *controlplane.Config) { c.VerifyInterval, c.Address = time.Second, "none" })
 	s.join()
 	s.offers("app", "1.0.0")

@@ -48,6 +48,16 @@ func newSite(t *testing.T) *site {
 	return w.site(t)
 }
 
+// newBareSite makes one for a control plane of the test's own (another).
+func newBareSite(t *testing.T) *site {
+	t.Helper()
+	w, err := shared()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w.bare(t)
+}
+
 // sites counts them: a test may be run again.
 var sites atomic.Int64
 

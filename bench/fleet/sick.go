@@ -54,11 +54,7 @@ func (b *bench) sick(ctx context.Context) error {
 		return err
 	}
 	for i := range sicknesses {
-		counting := ledger
-		if i > 0 {
-			counting = nil
-		}
-		if err := b.fallIll(ctx, s, w, counting); err != nil {
+		if err := b.fallIll(ctx, s, w, ledger, i == 0); err != nil {
 			return err
 		}
 		if err := b.recover(ctx, s, w); err != nil {
@@ -112,15 +108,13 @@ func (b *bench) windows(ctx context.Context, before []Window, w ward) ([]Window,
 	return before, nil
 }
 
-// fallIll makes the ward sick, and disturbed windows. What sick runtimes cost is counted, where there is a ledger to count by.
-func (b *bench) fallIll(ctx context.Context, s *Sick, w ward, counting *ledger) error {
+// fallIll makes the ward sick, and disturbed windows. The first time, what sick runtimes cost is counted.
+func (b *bench) fallIll(ctx context.Context, s *Sick, w ward, ledger *ledger, count bool) error {
 	from, err := b.logSize()
 	if err != nil {
 		return err
 	}
-	if counting != nil {
-		counting.begin()
-	}
+	ledger.begin()
 	for i, kind := range sickness {
 		if err := b.sim.dial(ctx, kind.dials, w.groups[i]); err != nil {
 			return err
@@ -137,7 +131,7 @@ func (b *bench) fallIll(ctx context.Context, s *Sick, w ward, counting *ledger) 
 	if _, err := measure.Quiet(ctx); err != nil { // the API has taken the changes to the sick by then
 		return err
 	}
-	if counting == nil {
+	if !count {
 		return b.disturbed(ctx, s, w)
 	}
 	s.Noticed, s.NoticeSeconds = open, time.Since(begun).Seconds()
@@ -148,7 +142,7 @@ func (b *bench) fallIll(ctx context.Context, s *Sick, w ward, counting *ledger) 
 	if err != nil {
 		return err
 	}
-	statuses, most, flapped := counting.of(w.names)
+	statuses, most, flapped := ledger.of(w.names)
 	s.Each = &SickEach{
 		Minutes: time.Since(begun).Minutes(), LogLines: float64(lines) / float64(len(w.names)), StatusWrites: float64(statuses) / float64(len(w.names)),
 		MostStatusWrites: most, Flapped: flapped,
